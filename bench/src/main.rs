@@ -1,0 +1,38 @@
+//! Measures ddbx. Machines are noisy, so goals are ratios to something measured
+//! in the same run.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod plan;
+
+/// Measure ddbx; each table compares with something measured in the same run.
+#[derive(Parser)]
+#[command(name = "ddbx-bench", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    table: Table,
+
+    /// Print JSON lines instead of a table
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Table {
+    /// Algorithm D offline: time against sorting, growth, memory
+    Plan(plan::PlanArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let passed = match &cli.table {
+        Table::Plan(args) => plan::run(args, cli.json),
+    };
+    if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

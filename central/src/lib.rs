@@ -1,0 +1,5 @@
+//! The central debugger: one per session.
+//!
+//! [`logic`] decides and is pure: no async, no clocks, no I/O, no randomness.
+
+pub mod logic;

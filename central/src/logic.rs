@@ -1,0 +1,3 @@
+//! What central decides, as pure state machines and functions.
+
+pub mod algorithm_d;

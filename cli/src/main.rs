@@ -1,0 +1,7 @@
+//! The `ddbx` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ddbx_cli::main()
+}

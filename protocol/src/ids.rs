@@ -1,0 +1,247 @@
+//! Who and what: every id is its own type.
+//!
+//! Names come from the program and from the wire, so each is checked when it is
+//! made, deserialisation included: not empty, bounded, and without control
+//! characters or the characters that breakpoint specs and paths are made of.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Defines a checked name: `$limit` bytes at most, none of `$forbidden`.
+macro_rules! name {
+    ($(#[$doc:meta])* $type:ident, $what:literal, $limit:literal, $forbidden:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "Arc<str>")]
+        pub struct $type(Arc<str>);
+
+        impl $type {
+            /// Checks and makes the name.
+            pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidName> {
+                check($what, name.as_ref(), $limit, $forbidden)?;
+                Ok(Self(Arc::from(name.as_ref())))
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = InvalidName;
+            fn try_from(name: String) -> Result<Self, InvalidName> {
+                Self::new(name)
+            }
+        }
+
+        impl From<$type> for Arc<str> {
+            fn from(name: $type) -> Arc<str> {
+                name.0
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// The virtual name of a process, stable from run to run: `inventory`, and
+    /// `inventory#2` for its second replica.
+    ProcessName, "process name", 128, "/:@*()"
+}
+
+name! {
+    /// An RPC method as tarpc names it: `Inventory.reserve`.
+    MethodName, "method name", 256, "/:@*()"
+}
+
+name! {
+    /// The label of a point in user code.
+    PointLabel, "point label", 128, "/:@*()"
+}
+
+name! {
+    /// A thread of control, as a path of stable names from its home process on:
+    /// `gateway/main`, `gateway/main/poller`. The same in every run.
+    ControlId, "control id", 4096, ""
+}
+
+impl ControlId {
+    /// The control `name` that starts in `process`.
+    pub fn root(process: &ProcessName, name: &str) -> Result<Self, InvalidName> {
+        check("control name", name, 256, "/")?;
+        Self::new(format!("{process}/{name}"))
+    }
+
+    /// A control spawned by this one.
+    pub fn child(&self, name: &str) -> Result<Self, InvalidName> {
+        check("control name", name, 256, "/")?;
+        Self::new(format!("{self}/{name}"))
+    }
+
+    /// The process in which the control started.
+    pub fn home(&self) -> &str {
+        self.0.split('/').next().unwrap_or_default()
+    }
+}
+
+/// One RPC: the `nth` call that `control` makes, counted from 1 in the order of
+/// its names (not of luck: see the shim for concurrent branches).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CallId {
+    /// Who calls.
+    pub control: ControlId,
+    /// Which of its calls.
+    pub nth: u64,
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}!{}", self.control, self.nth)
+    }
+}
+
+/// The place of an event in the total order of its process, counted from 1.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct EventNumber(pub u64);
+
+/// One event of the whole program.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct EventId {
+    /// Where it happened.
+    pub process: ProcessName,
+    /// Its place in that process.
+    pub number: EventNumber,
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.process, self.number.0)
+    }
+}
+
+/// A connection: the `nth` that `client` makes, counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ConnectionId {
+    /// The process that dialled.
+    pub client: ProcessName,
+    /// Which of its connections.
+    pub nth: u32,
+}
+
+/// A breakpoint that the user asked for, in one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BreakpointId(pub u32);
+
+/// Something that is made to wait, in one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HoldId(pub u64);
+
+/// Why a name was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InvalidName {
+    /// Nothing was given.
+    #[error("a {what} cannot be empty")]
+    Empty {
+        /// Which kind of name.
+        what: &'static str,
+    },
+    /// Too many bytes.
+    #[error("a {what} can have at most {limit} bytes; this one has {len}")]
+    TooLong {
+        /// Which kind of name.
+        what: &'static str,
+        /// How many are allowed.
+        limit: usize,
+        /// How many there are.
+        len: usize,
+    },
+    /// A character that has another meaning, or none that can be shown.
+    #[error("a {what} cannot contain {character:?}")]
+    Forbidden {
+        /// Which kind of name.
+        what: &'static str,
+        /// The first such character.
+        character: char,
+    },
+}
+
+fn check(what: &'static str, name: &str, limit: usize, forbidden: &str) -> Result<(), InvalidName> {
+    if name.is_empty() {
+        return Err(InvalidName::Empty { what });
+    }
+    if name.len() > limit {
+        return Err(InvalidName::TooLong {
+            what,
+            limit,
+            len: name.len(),
+        });
+    }
+    let refused = |c: &char| c.is_control() || c.is_whitespace() || forbidden.contains(*c);
+    match name.chars().find(refused) {
+        Some(character) => Err(InvalidName::Forbidden { what, character }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked_when_made_and_when_read() {
+        assert!(ProcessName::new("inventory#2").is_ok());
+        for bad in [
+            "",
+            "a b",
+            "a/b",
+            "a:b",
+            "a@b",
+            "*",
+            "a\u{1b}[2J",
+            &"x".repeat(129),
+        ] {
+            assert!(ProcessName::new(bad).is_err(), "{bad:?}");
+            let json = serde_json::to_string(bad).unwrap();
+            assert!(
+                serde_json::from_str::<ProcessName>(&json).is_err(),
+                "{bad:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_control_is_a_path_from_its_home() {
+        let gateway = ProcessName::new("gateway").unwrap();
+        let main = ControlId::root(&gateway, "main").unwrap();
+        let child = main.child("poller").unwrap();
+        assert_eq!(child.as_str(), "gateway/main/poller");
+        assert_eq!(child.home(), "gateway");
+        assert_eq!(
+            main.child("a/b"),
+            Err(InvalidName::Forbidden {
+                what: "control name",
+                character: '/'
+            })
+        );
+    }
+}
