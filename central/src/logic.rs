@@ -1,3 +1,10 @@
 //! What central decides, as pure state machines and functions.
 
 pub mod algorithm_d;
+mod ask;
+mod permits;
+mod session;
+mod stops;
+mod topology;
+
+pub use session::{Because, Central, Command, Mode};

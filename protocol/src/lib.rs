@@ -1,11 +1,16 @@
 //! The words that all parts of ddbx share: who ([`ids`]), when ([`time`]), what
-//! ([`event`]) and after what ([`causality`]). Types only; nothing here does I/O.
+//! ([`event`]) and after what ([`causality`]); and what satellites and central say
+//! to each other ([`session`]). Types only; nothing here does I/O.
 
+pub mod breakpoint;
 pub mod causality;
 pub mod event;
 pub mod ids;
+pub mod safeguards;
+pub mod session;
 pub mod time;
 
+pub use breakpoint::{Breakpoint, Place, RpcEvent, Scope};
 pub use causality::{Causality, MissingDeparture, VectorClock};
 pub use event::{Event, EventKind};
 pub use ids::{
@@ -13,3 +18,7 @@ pub use ids::{
     MethodName, PointLabel, ProcessName,
 };
 pub use time::{Delay, RealTime, VirtualTime};
+pub use safeguards::{AllOn, Safeguard, Safeguards};
+pub use session::{
+    Open, Permit, ProcessIndex, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite,
+};

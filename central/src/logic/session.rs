@@ -1,0 +1,405 @@
+//! Central's state machine: satellites and the user come in by `handle_*`, what
+//! must be sent is taken by [`Central::poll_output`].
+//!
+//! Central never speaks first: it sends a process something only when what that
+//! process must know has changed. In steady state there is nothing to send, and
+//! a process that no held strand can reach hears nothing at all.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use ddbx_protocol::{
+    AllOn, Breakpoint, BreakpointId, Delay, Open, Permit, ProcessIndex, RealTime, Safeguard,
+    Safeguards, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite,
+};
+
+use super::ask;
+use super::permits::{Floors, Known, known};
+use super::stops::{Stop, Stops};
+use super::topology::{Processes, Topology};
+
+/// How the rule is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// By the satellites, from what central tells them.
+    Permit,
+    /// By central, at every event.
+    Ask,
+}
+
+/// What the user asks for.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Let a stop go on, under the rule.
+    Continue(StopId),
+    /// Let a stop go on whatever the rule says.
+    Force(StopId),
+    /// Hold a whole process, or end that.
+    Pause(ProcessIndex, bool),
+    /// Plant a breakpoint in a process, now and whenever it joins.
+    Plant(ProcessIndex, Breakpoint),
+    /// Remove a breakpoint everywhere.
+    Remove(BreakpointId),
+}
+
+/// Why somebody stands still: one step of the chain to the user's own hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Because {
+    /// Who stands still.
+    pub stop: StopId,
+    /// Why.
+    pub reason: StopReason,
+}
+
+/// The central debugger of one session.
+#[derive(Debug)]
+pub struct Central<S: Safeguards = AllOn> {
+    mode: Mode,
+    safeguards: S,
+    topology: Topology,
+    floors: Floors,
+    stops: Stops<S>,
+    members: BTreeMap<ProcessIndex, Member>,
+    breakpoints: Vec<(ProcessIndex, Breakpoint)>,
+    /// Ask mode: the delays with which waiting strands came.
+    asked: BTreeMap<StopId, Delay>,
+    alarm: Option<RealTime>,
+    dirty: bool,
+    /// Where somebody who was waited for is gone without a word.
+    vanished: Processes,
+    forced: bool,
+    outputs: VecDeque<(ProcessIndex, ToSatellite)>,
+}
+
+/// A satellite that is attached, and what it was told last.
+#[derive(Debug, Default)]
+struct Member {
+    floor: Delay,
+    known: Known,
+}
+
+impl<S: Safeguards> Central<S> {
+    /// A session without members.
+    pub fn new(mode: Mode, safeguards: S) -> Self {
+        Self {
+            mode,
+            topology: Topology::default(),
+            floors: Floors::new(),
+            stops: Stops::new(safeguards.clone()),
+            members: BTreeMap::new(),
+            breakpoints: Vec::new(),
+            asked: BTreeMap::new(),
+            alarm: None,
+            dirty: false,
+            vanished: Processes::new(),
+            forced: false,
+            outputs: VecDeque::new(),
+            safeguards,
+        }
+    }
+
+    /// A satellite attaches: its process can call `callees`, and has seen delays
+    /// up to `floor` (in an earlier session with a central that was lost).
+    pub fn handle_joined(
+        &mut self,
+        now: RealTime,
+        process: ProcessIndex,
+        callees: &[ProcessIndex],
+        floor: Delay,
+    ) {
+        self.members.insert(process, Member::default());
+        for &callee in callees {
+            self.topology.connect(process, callee);
+        }
+        self.stops.forget_affected();
+        let mut floor = floor;
+        if self.safeguards.on(Safeguard::LateJoinerTakesDelay) {
+            floor = floor.max(self.greatest_delay_below(now, process));
+        }
+        self.raise(&Stack::home(process), floor);
+        for (place, breakpoint) in &self.breakpoints {
+            if *place == process {
+                self.outputs.push_back((process, ToSatellite::Plant(breakpoint.clone())));
+            }
+        }
+        self.dirty = true;
+    }
+
+    /// A satellite is gone: its process has died, or cannot be heard.
+    pub fn handle_left(&mut self, now: RealTime, process: ProcessIndex) {
+        self.members.remove(&process);
+        for id in self.stops.in_process(process) {
+            let Some(stop) = self.stops.get(id).copied() else { continue };
+            let affected = self.stops.affected(stop.class, &self.topology);
+            self.stops.remove(id);
+            self.asked.remove(&id);
+            if stop.reason != StopReason::Inside {
+                self.raise_all(&affected, now.delay_of(stop.clock));
+                self.vanished.extend(affected.iter());
+            }
+        }
+        self.topology.remove(process);
+        self.stops.forget_affected();
+        self.dirty = true;
+    }
+
+    /// A satellite says something.
+    pub fn handle_satellite(&mut self, now: RealTime, from: ProcessIndex, message: ToCentral) {
+        if !self.members.contains_key(&from) {
+            return;
+        }
+        self.dirty = true;
+        match message {
+            ToCentral::Stopped { number, reason, stack, delay } => {
+                let class = self.stops.class(&stack);
+                let id = StopId { process: from, number };
+                self.asked.remove(&id);
+                self.stops.insert(id, Stop { reason, class, clock: now - delay });
+                if reason == StopReason::Inside {
+                    self.follow_inside(from, &stack);
+                }
+            }
+            ToCentral::Gone { number, delay } => {
+                let id = StopId { process: from, number };
+                self.asked.remove(&id);
+                if let Some(stop) = self.stops.get(id).copied() {
+                    let affected = self.stops.affected(stop.class, &self.topology);
+                    self.raise_all(&affected, delay);
+                    self.stops.remove(id);
+                }
+                self.stops.forget_classes_if_empty();
+            }
+            ToCentral::Raised { floor } => self.raise(&Stack::home(from), floor),
+            ToCentral::Connected { to } => {
+                if self.topology.connect(from, to) {
+                    self.stops.forget_affected();
+                    let floor = self.floor(from);
+                    self.raise(&Stack::home(to), floor);
+                }
+            }
+            ToCentral::Ask { number, stack, delay } => {
+                let delay = delay.unwrap_or_else(|| self.newcomer(now, from));
+                self.raise(&stack, delay);
+                let class = self.stops.class(&stack);
+                let id = StopId { process: from, number };
+                let reason = StopReason::Delay;
+                self.stops.insert(id, Stop { reason, class, clock: now - delay });
+                self.asked.insert(id, delay);
+            }
+        }
+    }
+
+    /// The user asks for something.
+    pub fn handle_user(&mut self, command: Command) {
+        match command {
+            Command::Continue(id) => {
+                self.send(id.process, ToSatellite::Continue { number: id.number });
+            }
+            Command::Force(id) => {
+                self.forced = true;
+                self.send(id.process, ToSatellite::Force { number: id.number });
+            }
+            Command::Pause(process, pause) => self.send(process, ToSatellite::Pause(pause)),
+            Command::Plant(process, breakpoint) => {
+                self.breakpoints.push((process, breakpoint.clone()));
+                self.send(process, ToSatellite::Plant(breakpoint));
+            }
+            Command::Remove(id) => {
+                let (gone, kept) = std::mem::take(&mut self.breakpoints)
+                    .into_iter()
+                    .partition(|(_, breakpoint)| breakpoint.id == id);
+                self.breakpoints = kept;
+                let gone: Vec<(ProcessIndex, Breakpoint)> = gone;
+                for (process, _) in gone {
+                    self.send(process, ToSatellite::Remove(id));
+                }
+            }
+        }
+    }
+
+    /// Time has come to where [`Central::poll_timeout`] said.
+    pub fn handle_timeout(&mut self) {
+        self.dirty = true;
+    }
+
+    /// When [`Central::handle_timeout`] wants to be called, if nothing happens.
+    pub fn poll_timeout(&self) -> Option<RealTime> {
+        self.alarm
+    }
+
+    /// The next message to send, and to whom.
+    pub fn poll_output(&mut self, now: RealTime) -> Option<(ProcessIndex, ToSatellite)> {
+        if self.dirty {
+            self.dirty = false;
+            match self.mode {
+                Mode::Permit => self.tell_permits(now),
+                Mode::Ask => self.grant(now),
+            }
+            self.vanished.clear();
+        }
+        self.outputs.pop_front()
+    }
+
+    /// The stops that wait for the user.
+    pub fn holds(&self) -> impl Iterator<Item = (StopId, StopReason)> {
+        self.stops.iter().filter(|(_, s)| s.reason.is_users()).map(|(id, s)| (id, s.reason))
+    }
+
+    /// Whether the user has forced anything: then order is not guaranteed.
+    pub fn is_order_guaranteed(&self) -> bool {
+        !self.forced
+    }
+
+    /// Why a stop stands still: itself, whom it waits for, whom that one waits
+    /// for, and so on to a hold of the user's, if that is what it waits for.
+    pub fn why(&mut self, id: StopId) -> Vec<Because> {
+        let mut chain: Vec<Because> = Vec::new();
+        let mut at = Some(id);
+        while let Some(stop) = at.and_then(|id| self.stops.get(id).copied().map(|s| (id, s))) {
+            let (id, stop) = stop;
+            if chain.iter().any(|because| because.stop == id) {
+                break;
+            }
+            chain.push(Because { stop: id, reason: stop.reason });
+            at = (stop.reason == StopReason::Delay).then(|| self.furthest_behind(id, &stop)).flatten();
+        }
+        chain
+    }
+
+    /// The stop that is furthest behind among those that `stop` waits for.
+    fn furthest_behind(&mut self, id: StopId, stop: &Stop) -> Option<StopId> {
+        let others: Vec<_> = self
+            .stops
+            .iter()
+            .filter(|(other, by)| {
+                *other != id && by.clock <= stop.clock && by.reason != StopReason::Inside
+            })
+            .map(|(other, by)| (by.clock, other, by.class))
+            .collect();
+        let mut binding: Vec<_> = others
+            .into_iter()
+            .filter(|(_, _, class)| {
+                self.stops.affected(*class, &self.topology).contains(&id.process)
+            })
+            .collect();
+        binding.sort_unstable();
+        binding.first().map(|(_, other, _)| *other)
+    }
+
+    fn tell_permits(&mut self, now: RealTime) {
+        let mut all = known(&mut self.stops, &self.topology, &self.floors);
+        let concerned: BTreeSet<ProcessIndex> = self
+            .members
+            .iter()
+            .filter(|(process, member)| {
+                let floor = self.floors.get(process).copied().unwrap_or_default();
+                !member.known.is_empty() || all.contains_key(process) || floor != member.floor
+            })
+            .map(|(process, _)| *process)
+            .chain(self.vanished.iter().copied())
+            .collect();
+        for process in concerned {
+            let floor = self.floor(process);
+            let known = all.remove(&process).unwrap_or_default();
+            let vanished = self.vanished.contains(&process);
+            let Some(member) = self.members.get_mut(&process) else { continue };
+            if member.known == known && member.floor == floor && !vanished {
+                continue;
+            }
+            let permit = permit(now, floor, &known);
+            (member.known, member.floor) = (known, floor);
+            let message = if vanished {
+                ToSatellite::Vanished { permit }
+            } else {
+                ToSatellite::Permit(permit)
+            };
+            self.outputs.push_back((process, message));
+        }
+    }
+
+    fn grant(&mut self, now: RealTime) {
+        let evaluation = ask::evaluate(
+            now,
+            &mut self.stops,
+            &self.topology,
+            &mut self.floors,
+            &mut self.asked,
+            &self.vanished,
+        );
+        self.alarm = evaluation.alarm;
+        for (id, delay) in evaluation.granted {
+            self.send(id.process, ToSatellite::Granted { number: id.number, delay });
+        }
+    }
+
+    fn send(&mut self, to: ProcessIndex, message: ToSatellite) {
+        if self.members.contains_key(&to) {
+            self.outputs.push_back((to, message));
+        }
+    }
+
+    fn floor(&self, process: ProcessIndex) -> Delay {
+        self.floors.get(&process).copied().unwrap_or_default()
+    }
+
+    /// Raises the floors of everything that a strand with this stack may affect.
+    fn raise(&mut self, stack: &Stack, delay: Delay) {
+        if delay > Delay::ZERO {
+            let class = self.stops.class(stack);
+            let affected = self.stops.affected(class, &self.topology);
+            self.raise_all(&affected, delay);
+        }
+    }
+
+    fn raise_all(&mut self, processes: &Processes, delay: Delay) {
+        if delay > Delay::ZERO {
+            for &process in processes {
+                let floor = self.floors.entry(process).or_default();
+                *floor = (*floor).max(delay);
+            }
+        }
+    }
+
+    /// Somebody waits inside a process: the delays there are delays wherever it
+    /// may go.
+    fn follow_inside(&mut self, process: ProcessIndex, stack: &Stack) {
+        self.raise(stack, self.floor(process));
+    }
+
+    /// The greatest delay in what a process that joins late can reach: there is
+    /// no point in its waiting for what ended before it came.
+    fn greatest_delay_below(&mut self, now: RealTime, process: ProcessIndex) -> Delay {
+        let reach = self.topology.reach(&Stack::home(process), &self.safeguards);
+        let delays = reach.iter().map(|below| self.newcomer(now, *below)).collect::<Vec<_>>();
+        delays.into_iter().fold(Delay::ZERO, Delay::max)
+    }
+
+    /// The greatest delay among the clients of a process, just ahead of those
+    /// that stand still.
+    fn newcomer(&mut self, now: RealTime, process: ProcessIndex) -> Delay {
+        if !self.safeguards.on(Safeguard::LateJoinerTakesDelay) {
+            return Delay::ZERO;
+        }
+        let mut delay = self.floor(process);
+        for (_, stop) in self.stops.iter().map(|(id, stop)| (id, *stop)).collect::<Vec<_>>() {
+            let affects = self.stops.affected(stop.class, &self.topology).contains(&process);
+            if affects && stop.reason != StopReason::Inside {
+                let behind = now.delay_of(stop.clock).as_nanos().saturating_sub(1);
+                delay = delay.max(Delay::from_nanos(behind));
+            }
+        }
+        delay
+    }
+}
+
+/// Delays as of now: the receiver makes clocks of its own from them.
+fn permit(now: RealTime, floor: Delay, known: &Known) -> Permit {
+    Permit {
+        floor,
+        open: known.open.map(|(clock, by)| Open { delay: now.delay_of(clock), by }),
+        timed: known
+            .timed
+            .iter()
+            .map(|&(clock, leaves_with, by)| Timed { delay: now.delay_of(clock), leaves_with, by })
+            .collect(),
+    }
+}

@@ -1,0 +1,174 @@
+//! Everybody who stands still, by where and by what it may still affect.
+//!
+//! Thousands of calls can wait at one gate. What matters of them to others is
+//! little: stops in the same process with the same reach differ only in their
+//! clocks, so they are kept as one group in the order of clocks, and the work of
+//! a change goes with the number of groups.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ddbx_protocol::{ProcessIndex, Safeguards, Stack, StopId, StopReason, VirtualTime};
+
+use super::topology::{Processes, Topology};
+
+/// Stops with one call stack have one reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReachClass(u32);
+
+/// Stops of one process with one reach, furthest behind first.
+pub type Group = BTreeSet<(VirtualTime, u64)>;
+
+/// Groups by process and reach.
+pub type Groups = BTreeMap<(ProcessIndex, ReachClass), Group>;
+
+/// A stop as central knows it. The clock is central's own reading of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop {
+    /// Why it stands.
+    pub reason: StopReason,
+    /// What it may affect.
+    pub class: ReachClass,
+    /// Its frozen clock.
+    pub clock: VirtualTime,
+}
+
+/// All stops of a session.
+#[derive(Debug)]
+pub struct Stops<S> {
+    safeguards: S,
+    stops: BTreeMap<StopId, Stop>,
+    users: Groups,
+    waiting: Groups,
+    /// Who waits inside which process.
+    inside: BTreeMap<StopId, ReachClass>,
+    classes: BTreeMap<Stack, ReachClass>,
+    stacks: Vec<Stack>,
+    affected: BTreeMap<ReachClass, Arc<Processes>>,
+}
+
+impl<S: Safeguards> Stops<S> {
+    /// No stops yet.
+    pub fn new(safeguards: S) -> Self {
+        Self {
+            safeguards,
+            stops: BTreeMap::new(),
+            users: Groups::new(),
+            waiting: Groups::new(),
+            inside: BTreeMap::new(),
+            classes: BTreeMap::new(),
+            stacks: Vec::new(),
+            affected: BTreeMap::new(),
+        }
+    }
+
+    /// The class of a call stack.
+    pub fn class(&mut self, stack: &Stack) -> ReachClass {
+        if let Some(&known) = self.classes.get(stack) {
+            return known;
+        }
+        let class = ReachClass(self.stacks.len() as u32);
+        self.classes.insert(stack.clone(), class);
+        self.stacks.push(stack.clone());
+        class
+    }
+
+    /// Adds a stop, in place of one of the same id.
+    pub fn insert(&mut self, id: StopId, stop: Stop) {
+        self.remove(id);
+        self.stops.insert(id, stop);
+        if stop.reason == StopReason::Inside {
+            self.inside.insert(id, stop.class);
+            self.forget_affected();
+        } else {
+            let group = self.groups(stop.reason).entry((id.process, stop.class)).or_default();
+            group.insert((stop.clock, id.number));
+        }
+    }
+
+    /// Takes a stop away.
+    pub fn remove(&mut self, id: StopId) -> Option<Stop> {
+        let stop = self.stops.remove(&id)?;
+        if self.inside.remove(&id).is_some() {
+            self.forget_affected();
+        }
+        let place = (id.process, stop.class);
+        let groups = self.groups(stop.reason);
+        if let Some(group) = groups.get_mut(&place) {
+            group.remove(&(stop.clock, id.number));
+            if group.is_empty() {
+                groups.remove(&place);
+            }
+        }
+        Some(stop)
+    }
+
+    /// A stop.
+    pub fn get(&self, id: StopId) -> Option<&Stop> {
+        self.stops.get(&id)
+    }
+
+    /// All stops, by id.
+    pub fn iter(&self) -> impl Iterator<Item = (StopId, &Stop)> {
+        self.stops.iter().map(|(id, stop)| (*id, stop))
+    }
+
+    /// All stops in a process.
+    pub fn in_process(&self, process: ProcessIndex) -> Vec<StopId> {
+        let first = StopId { process, number: 0 };
+        let last = StopId { process, number: u64::MAX };
+        self.stops.range(first..=last).map(|(id, _)| *id).collect()
+    }
+
+    /// Stops that only the user can end.
+    pub fn users(&self) -> &Groups {
+        &self.users
+    }
+
+    /// Stops that the rule will end.
+    pub fn waiting(&self) -> &Groups {
+        &self.waiting
+    }
+
+    /// What stops of this class affect: where they may still go; and, where
+    /// somebody waits inside one of these processes, where that one may go.
+    pub fn affected(&mut self, class: ReachClass, topology: &Topology) -> Arc<Processes> {
+        if let Some(known) = self.affected.get(&class) {
+            return known.clone();
+        }
+        let mut affected = topology.reach(&self.stacks[class.0 as usize], &self.safeguards);
+        loop {
+            let before = affected.len();
+            for (id, inside) in &self.inside {
+                if affected.contains(&id.process) {
+                    let next = topology.reach(&self.stacks[inside.0 as usize], &self.safeguards);
+                    affected.extend(next);
+                }
+            }
+            if affected.len() == before {
+                break;
+            }
+        }
+        let affected = Arc::new(affected);
+        self.affected.insert(class, affected.clone());
+        affected
+    }
+
+    /// The topology, or who waits inside, has changed.
+    pub fn forget_affected(&mut self) {
+        self.affected.clear();
+    }
+
+    /// Nobody stands still: what was remembered about stacks can go.
+    pub fn forget_classes_if_empty(&mut self) {
+        if self.stops.is_empty() {
+            self.classes.clear();
+            self.stacks.clear();
+            self.affected.clear();
+        }
+    }
+
+    fn groups(&mut self, reason: StopReason) -> &mut Groups {
+        if reason.is_users() { &mut self.users } else { &mut self.waiting }
+    }
+}

@@ -1,0 +1,99 @@
+//! The breakpoints planted in this process.
+
+use ddbx_protocol::{Breakpoint, BreakpointId, Place, Scope};
+
+use super::strand::Gate;
+
+/// The breakpoints planted in one process, and how often each was met.
+#[derive(Debug, Default)]
+pub struct Breakpoints {
+    planted: Vec<Planted>,
+}
+
+#[derive(Debug)]
+struct Planted {
+    breakpoint: Breakpoint,
+    met: u32,
+    spent: bool,
+}
+
+impl Breakpoints {
+    /// Plants a breakpoint, in place of one of the same id.
+    pub fn plant(&mut self, breakpoint: Breakpoint) {
+        self.remove(breakpoint.id);
+        self.planted.push(Planted { breakpoint, met: 0, spent: false });
+    }
+
+    /// Forgets a breakpoint; true if it was there.
+    pub fn remove(&mut self, id: BreakpointId) -> bool {
+        let before = self.planted.len();
+        self.planted.retain(|planted| planted.breakpoint.id != id);
+        self.planted.len() < before
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        self.planted.clear();
+    }
+
+    /// Whether there are none: the common case, decided without looking further.
+    pub fn is_empty(&self) -> bool {
+        self.planted.is_empty()
+    }
+
+    /// The breakpoint that stops this event, if any. Counts every one it meets.
+    pub fn hit(&mut self, gate: &Gate) -> Option<(BreakpointId, Scope)> {
+        let mut first = None;
+        for planted in self.planted.iter_mut().filter(|p| !p.spent && p.matches(gate)) {
+            planted.met = planted.met.saturating_add(1);
+            if planted.met > planted.breakpoint.ignore && first.is_none() {
+                planted.spent = planted.breakpoint.once;
+                first = Some((planted.breakpoint.id, planted.breakpoint.scope));
+            }
+        }
+        first
+    }
+}
+
+impl Planted {
+    fn matches(&self, gate: &Gate) -> bool {
+        match (&self.breakpoint.place, gate) {
+            (Place::Rpc { event, method }, Gate::Rpc(happens, called)) => {
+                event == happens && method.as_ref().is_none_or(|method| method == called)
+            }
+            (Place::Point { label }, Gate::Point(passed)) => {
+                label.as_ref().is_none_or(|label| label == passed)
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ddbx_protocol::{MethodName, RpcEvent};
+
+    use super::*;
+
+    fn breakpoint(id: u32, method: Option<&str>, ignore: u32, once: bool) -> Breakpoint {
+        let method = method.map(|name| MethodName::new(name).unwrap());
+        let place = Place::Rpc { event: RpcEvent::Arrive, method };
+        Breakpoint { id: BreakpointId(id), place, scope: Scope::Call, ignore, once }
+    }
+
+    #[test]
+    fn counts_and_matches() {
+        let mut planted = Breakpoints::default();
+        planted.plant(breakpoint(1, Some("Shop.buy"), 1, true));
+        let buy = Gate::Rpc(RpcEvent::Arrive, MethodName::new("Shop.buy").unwrap());
+        let sell = Gate::Rpc(RpcEvent::Arrive, MethodName::new("Shop.sell").unwrap());
+        let hits = |planted: &mut Breakpoints, gate| planted.hit(gate).map(|(id, _)| id.0);
+        assert_eq!(hits(&mut planted, &buy), None, "the first is ignored");
+        assert_eq!(hits(&mut planted, &sell), None, "another method");
+        assert_eq!(hits(&mut planted, &buy), Some(1));
+        assert_eq!(hits(&mut planted, &buy), None, "only once");
+        planted.plant(breakpoint(2, None, 0, false));
+        assert_eq!(hits(&mut planted, &sell), Some(2));
+        assert!(planted.remove(BreakpointId(2)) && !planted.remove(BreakpointId(2)));
+    }
+}

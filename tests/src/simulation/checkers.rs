@@ -1,0 +1,115 @@
+//! What must hold for every run: one checker, one file.
+
+mod bounded;
+mod clocks;
+mod ends;
+mod exclusion;
+mod failure;
+mod latency;
+mod newcomers;
+mod offline;
+mod order;
+mod same;
+mod silence;
+mod timeouts;
+
+use super::program::Program;
+use super::scenario::{Mode, Scenario};
+use super::trace::Trace;
+use super::world::run;
+
+/// A promise that was not kept.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// Which checker found it.
+    pub checker: &'static str,
+    /// What it found.
+    pub what: String,
+}
+
+/// A run with the debugger, beside the same run without.
+pub struct Pair<'a> {
+    /// The program.
+    pub program: &'a Program,
+    /// What happened to it.
+    pub scenario: &'a Scenario,
+    /// With the debugger.
+    pub debugged: Trace,
+    /// Without.
+    pub undisturbed: Trace,
+}
+
+impl<'a> Pair<'a> {
+    /// Runs both. Controls from outside start at the same virtual time in both.
+    pub fn run(program: &'a Program, scenario: &'a Scenario) -> Self {
+        let debugged = run(program, scenario);
+        let mut starts = debugged.outside_starts.clone();
+        for (index, root) in program.roots.iter().enumerate() {
+            starts.entry(index).or_insert(root.starts_at);
+        }
+        let undisturbed = run(program, &scenario.undisturbed(starts));
+        Self { program, scenario, debugged, undisturbed }
+    }
+
+    /// The most that a debugger message can take.
+    fn latency_max(&self) -> u64 {
+        *self.scenario.latency.end()
+    }
+
+    fn is_exact(&self) -> bool {
+        self.latency_max() == 0
+            && self.scenario.faults.is_empty()
+            && !self.program.connects_late
+            && !(self.program.depends_on_order() || self.has_deadlines()) | !self.has_ties()
+    }
+
+    fn has_deadlines(&self) -> bool {
+        self.program.any_op(|op| {
+            matches!(op, super::program::Op::Call { deadline: Some(_), .. })
+        })
+    }
+
+    /// Whether two strands had an event in one process at the same moment: their
+    /// order is nobody's promise, and may decide what happens next.
+    fn has_ties(&self) -> bool {
+        let mut moments: Vec<_> =
+            self.undisturbed.events.iter().map(|e| (e.process, e.clock(), &e.strand)).collect();
+        moments.sort();
+        moments.windows(2).any(|w| (w[0].0, w[0].1) == (w[1].0, w[1].1) && w[0].2 != w[1].2)
+    }
+}
+
+/// All that is wrong with a run.
+pub fn check(pair: &Pair<'_>) -> Vec<Violation> {
+    type Checker = (&'static str, fn(&Pair<'_>) -> Result<(), String>);
+    let always: &[Checker] = &[("ends", ends::check), ("steady state", silence::check_steady)];
+    let exact: &[Checker] = &[
+        ("clocks", clocks::check),
+        ("timeouts", timeouts::check),
+        ("order", order::check),
+        ("exclusion", exclusion::check),
+    ];
+    let faultless: &[Checker] =
+        &[("bounded", bounded::check), ("silence", silence::check), ("newcomers", newcomers::check)];
+    let mut checkers = always.to_vec();
+    if pair.scenario.faults.is_empty() {
+        checkers.extend(faultless);
+        if pair.is_exact() {
+            checkers.extend(exact);
+            if pair.scenario.mode == Mode::Permit {
+                checkers.push(("same in both modes", same::check));
+            }
+            if pair.program.is_plain() && !pair.has_ties() {
+                checkers.push(("offline", offline::check));
+            }
+        } else if pair.latency_max() > 0 && pair.scenario.mode == Mode::Permit {
+            checkers.push(("latency", latency::check));
+        }
+    } else {
+        checkers.push(("failure", failure::check));
+    }
+    let run = |(checker, check): &Checker| {
+        check(pair).err().map(|what| Violation { checker, what })
+    };
+    checkers.iter().filter_map(run).collect()
+}

@@ -1,0 +1,48 @@
+//! When things go wrong: delays never shrink, nobody stays held longer than the
+//! lease, and nothing times out that would not have.
+
+use ddbx_protocol::session::{HEARTBEAT, LEASE};
+
+use super::Pair;
+use super::timeouts::timeouts;
+use crate::simulation::scenario::{FaultKind, Mode};
+
+pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
+    let trace = &pair.debugged;
+    if trace.floor_fell {
+        return Err("the floor of a process fell".to_owned());
+    }
+    if let Some(stood) = trace.stood.iter().find(|stood| stood.delay_after < stood.delay_before) {
+        let place = stood.process;
+        return Err(format!("a delay in process {place} shrank while it stood"));
+    }
+    let lost_all = pair.scenario.faults.iter().zip(&trace.faults_at);
+    for (_, at) in lost_all.filter(|(fault, _)| matches!(fault.kind, FaultKind::CentralCrash(_))) {
+        let limit = *at + LEASE + HEARTBEAT;
+        let overdue = trace.stood.iter().find(|stood| {
+            stood.from < *at && stood.until.is_none_or(|until| until > limit)
+        });
+        if let Some(stood) = overdue {
+            return Err(format!("a strand in process {} stayed held", stood.process));
+        }
+    }
+    check_timeouts(pair)
+}
+
+/// Where nothing depends on order, nothing of the program itself goes wrong and
+/// every loss is noticed, the same things time out.
+fn check_timeouts(pair: &Pair<'_>) -> Result<(), String> {
+    let noticed = |kind: &FaultKind| matches!(kind, FaultKind::Cut(..) | FaultKind::CentralCrash(_));
+    let comparable = pair.scenario.mode == Mode::Permit
+        && pair.latency_max() == 0
+        && !pair.program.depends_on_order()
+        && pair.scenario.faults.iter().all(|fault| noticed(&fault.kind));
+    if !comparable {
+        return Ok(());
+    }
+    let without = timeouts(&pair.undisturbed);
+    match timeouts(&pair.debugged).keys().find(|name| !without.contains_key(*name)) {
+        Some(name) => Err(format!("{name} only because of the debugger")),
+        None => Ok(()),
+    }
+}
