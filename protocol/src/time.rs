@@ -103,6 +103,11 @@ impl Delay {
         self.0
     }
 
+    /// The greatest delay that is less: just ahead of whoever has this one.
+    pub const fn just_less(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+
     /// By how much this delay is greater; zero if it is not.
     pub const fn beyond(self, other: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(other.0))

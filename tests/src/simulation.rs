@@ -5,6 +5,7 @@ mod calls;
 pub mod checkers;
 mod debugger;
 pub mod generate;
+pub mod picture;
 pub mod program;
 pub mod scenario;
 mod tasks;

@@ -154,9 +154,10 @@ impl<S: Safeguards> Central<S> {
                 let id = StopId { process: from, number };
                 self.asked.remove(&id);
                 self.stops.insert(id, Stop { reason, class, clock: now - delay });
-                if reason == StopReason::Inside {
-                    self.follow_inside(from, &stack);
-                }
+                // Somebody who waits inside brings the delays of where it waits.
+                let inside = reason == StopReason::Inside;
+                let delay = if inside { delay.max(self.floor(from)) } else { delay };
+                self.raise(&stack, delay);
             }
             ToCentral::Gone { number, delay } => {
                 let id = StopId { process: from, number };
@@ -359,12 +360,6 @@ impl<S: Safeguards> Central<S> {
         }
     }
 
-    /// Somebody waits inside a process: the delays there are delays wherever it
-    /// may go.
-    fn follow_inside(&mut self, process: ProcessIndex, stack: &Stack) {
-        self.raise(stack, self.floor(process));
-    }
-
     /// The greatest delay in what a process that joins late can reach: there is
     /// no point in its waiting for what ended before it came.
     fn greatest_delay_below(&mut self, now: RealTime, process: ProcessIndex) -> Delay {
@@ -379,15 +374,14 @@ impl<S: Safeguards> Central<S> {
         if !self.safeguards.on(Safeguard::LateJoinerTakesDelay) {
             return Delay::ZERO;
         }
-        let mut delay = self.floor(process);
-        for (_, stop) in self.stops.iter().map(|(id, stop)| (id, *stop)).collect::<Vec<_>>() {
-            let affects = self.stops.affected(stop.class, &self.topology).contains(&process);
-            if affects && stop.reason != StopReason::Inside {
-                let behind = now.delay_of(stop.clock).as_nanos().saturating_sub(1);
-                delay = delay.max(Delay::from_nanos(behind));
-            }
-        }
-        delay
+        let all = known(&mut self.stops, &self.topology, &self.floors);
+        let known = all.get(&process).cloned().unwrap_or_default();
+        let open = known.open.into_iter().map(|(clock, _)| now.delay_of(clock).just_less());
+        let here = self.stops.in_process(process).into_iter();
+        let here = here.filter_map(|id| self.stops.get(id).filter(|stop| stop.reason.is_users()));
+        let here = here.map(|stop| now.delay_of(stop.clock).just_less());
+        let timed = known.timed.iter().map(|(_, leaves_with, _)| *leaves_with);
+        open.chain(here).chain(timed).fold(self.floor(process), Delay::max)
     }
 }
 

@@ -48,12 +48,22 @@ impl LocalPermit {
     }
 
     /// Takes over what central says. Delays are as of the moment of sending: by
-    /// now they have grown, so the clocks computed here can only be late.
+    /// now they have grown, so the clocks computed here can only be late, and of
+    /// two readings of one clock the earlier is the better. Without that, a
+    /// strand that has waited for a stop could find it ahead of itself just
+    /// because the last message took longer.
     pub fn adopt(&mut self, now: RealTime, permit: &Permit) {
         self.raise(permit.floor);
-        self.open = permit.open.map(|open| (now - open.delay, open.by));
-        self.timed.clear();
-        self.timed.extend(permit.timed.iter().map(|t| (now - t.delay, t.leaves_with, t.by)));
+        let before = std::mem::take(self);
+        let read = |delay, by| before.clock_of(by).unwrap_or(now - delay).min(now - delay);
+        self.floor = before.floor;
+        self.open = permit.open.map(|open| (read(open.delay, open.by), open.by));
+        self.timed.extend(permit.timed.iter().map(|t| (read(t.delay, t.by), t.leaves_with, t.by)));
+    }
+
+    fn clock_of(&self, stop: StopId) -> Option<VirtualTime> {
+        let timed = self.timed.iter().map(|&(clock, _, by)| (clock, by));
+        self.open.into_iter().chain(timed).find(|(_, by)| *by == stop).map(|(clock, _)| clock)
     }
 
     /// Judges a strand whose clock shows `clock` and whose delay is `delay`.
@@ -77,13 +87,12 @@ impl LocalPermit {
         self.open
     }
 
-    /// The delay that a newcomer takes over: the greatest of any client, but
-    /// just ahead of those that stand still.
+    /// The delay that a newcomer takes over: the greatest of any client, as it
+    /// will be where that is known, but just ahead of whom only the user can end.
     pub fn newcomer(&self, now: RealTime) -> Delay {
-        let standing = self.open.map(|(behind, _)| behind);
-        let standing = standing.into_iter().chain(self.timed.iter().map(|t| t.0));
-        let behind = standing.map(|behind| Delay::from_nanos(now.delay_of(behind).as_nanos().saturating_sub(1)));
-        behind.fold(self.floor, Delay::max)
+        let timed = self.timed.iter().map(|(_, leaves_with, _)| *leaves_with);
+        let open = self.open.map(|(behind, _)| now.delay_of(behind).just_less());
+        timed.chain(open).fold(self.floor, Delay::max)
     }
 
     /// Central is gone: nobody will say how these stops end. Whoever waited for

@@ -222,10 +222,8 @@ impl<S: Safeguards> Satellite<S> {
         }
         let mut strand = strand.clone();
         if self.safeguards.on(Safeguard::LateJoinerTakesDelay) {
-            let standing = self.users.first().map(|(clock, _)| now.delay_of(*clock));
-            let just_ahead = standing.map(|delay| delay.as_nanos().saturating_sub(1));
-            let just_ahead = just_ahead.map_or(Delay::ZERO, Delay::from_nanos);
-            strand.delay = self.permit.newcomer(now).max(just_ahead);
+            let held = self.users.first().map(|(clock, _)| now.delay_of(*clock).just_less());
+            strand.delay = self.permit.newcomer(now).max(held.unwrap_or_default());
         }
         self.handle_event(now, &strand, gate)
     }
@@ -545,6 +543,7 @@ impl<S: Safeguards> Satellite<S> {
         let Some(mut stop) = self.stops.remove(&number) else { return };
         self.unfile(number, &stop);
         (stop.reason, stop.since, stop.delay) = (reason, now, delay);
+        self.permit.raise(delay);
         stop.broke |= reason.is_users();
         if stop.counts && self.mode == Mode::Ask && !reason.is_users() {
             let stack = stop.strand.stack.clone();

@@ -235,14 +235,15 @@ impl World<'_> {
             self.disarm(timer);
         }
         self.drop_strand(from, response);
-        if self.call(id).progress != Progress::Over {
-            self.call(id).cancel_delay = delay;
-            self.post(from, to, delay, Message::Cancel(id));
-        }
+        self.call(id).cancel_delay = delay;
+        self.post(from, to, delay, Message::Cancel(id));
     }
 
     /// A cancellation has reached the callee.
     pub(super) fn cancelled(&mut self, id: u64, delay: Delay) {
+        if self.call(id).progress == Progress::Over {
+            return;
+        }
         let callee = self.call(id).callee;
         self.log_call(id, "cancel", callee, What::Cancelled, delay);
         self.drop_handling(id, delay);

@@ -174,22 +174,19 @@ impl<'p> World<'p> {
                 self.gate(process, strand, &Gate::Sync, Next::Renew(id, *lease, *length));
             }
             Op::Spawn(body) => {
-                let stack = Stack::home(ProcessIndex(process as u32));
-                let name = self.event_name(id);
-                let child = self.new_task(name, process, body, Delay::ZERO, stack, Parent::Branch(id));
-                self.gate(process, strand, &Gate::Spawn, Next::Spawn(child));
+                self.gate(process, strand, &Gate::Spawn, Next::Spawn(id, body));
             }
         }
     }
 
     /// A control has started another one; both go on.
-    pub(super) fn spawned(&mut self, child: u64, delay: Delay) {
-        // Until it is spawned the child's parent is its creator.
-        let Parent::Branch(creator) = self.tasks[&child].parent else { return };
+    pub(super) fn spawned(&mut self, creator: u64, body: &'p [Op], delay: Delay) {
         self.set_delay(creator, delay);
         self.log_task(creator, What::Passed);
-        let task = self.task(child);
-        (task.parent, task.delay) = (Parent::None, delay);
+        let process = self.task(creator).process;
+        let stack = Stack::home(ProcessIndex(process as u32));
+        let name = self.event_name(creator);
+        let child = self.new_task(name, process, body, delay, stack, Parent::None);
         self.after(0, Event::Step(child));
         self.step(creator);
     }

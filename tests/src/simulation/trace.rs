@@ -87,8 +87,9 @@ pub struct Stood {
     pub delay_before: Delay,
     /// Its delay when it went on.
     pub delay_after: Delay,
-    /// Whether it was the first event of a newcomer.
-    pub is_newcomer: bool,
+    /// Whether it was the first event of a newcomer, who came when nobody else
+    /// stood still.
+    pub came_in_peace: bool,
 }
 
 /// Everything about one run that checkers look at.

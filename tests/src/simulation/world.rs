@@ -19,7 +19,7 @@ use ddbx_satellite::logic::{Satellite, Verdict};
 
 use super::calls::{Call, Message, Timer};
 use super::debugger::Debugger;
-use super::program::{Nanos, Program};
+use super::program::{Nanos, Op, Program};
 use super::scenario::{Mode, Sabotage, Scenario};
 use super::tasks::{Lock, Task};
 use super::trace::{Happened, Stood, Trace, What};
@@ -63,7 +63,7 @@ impl Event {
 }
 
 /// What happens when a strand passes its gate.
-pub(super) enum Next {
+pub(super) enum Next<'p> {
     Start(u64),
     Send { task: u64, process: usize, method: usize, deadline: Option<Nanos> },
     Arrive(u64),
@@ -71,7 +71,7 @@ pub(super) enum Next {
     Resume(u64),
     Cancel(u64),
     Fire(u64),
-    Spawn(u64),
+    Spawn(u64, &'p [Op]),
     Lock(u64, usize),
     Unlock(u64, usize),
     Renew(u64, usize, Nanos),
@@ -79,9 +79,9 @@ pub(super) enum Next {
 }
 
 /// A strand at a gate.
-pub(super) struct AtGate {
+pub(super) struct AtGate<'p> {
     pub(super) process: usize,
-    next: Next,
+    next: Next<'p>,
     stood: usize,
 }
 
@@ -106,7 +106,7 @@ pub struct World<'p> {
     pub(super) timers: BTreeMap<u64, Timer>,
     pub(super) leases: BTreeMap<(usize, usize), u64>,
     pub(super) locks: BTreeMap<(usize, usize), Lock>,
-    pub(super) at_gate: BTreeMap<u64, AtGate>,
+    pub(super) at_gate: BTreeMap<u64, AtGate<'p>>,
     pub(super) processes: Vec<Process>,
     pub(super) fifo: BTreeMap<(usize, usize), (VirtualTime, RealTime)>,
     pub(super) debugger: Debugger,
@@ -250,12 +250,12 @@ impl<'p> World<'p> {
     }
 
     /// A strand comes to a gated event; `next` happens when it passes.
-    pub(super) fn gate(&mut self, process: usize, strand: Strand, gate: &Gate, next: Next) {
+    pub(super) fn gate(&mut self, process: usize, strand: Strand, gate: &Gate, next: Next<'p>) {
         self.gate_or_enter(process, strand, gate, next, false);
     }
 
     /// The same for a control without a past, which takes over a delay.
-    pub(super) fn enter(&mut self, process: usize, strand: Strand, gate: &Gate, next: Next) {
+    pub(super) fn enter(&mut self, process: usize, strand: Strand, gate: &Gate, next: Next<'p>) {
         self.gate_or_enter(process, strand, gate, next, true);
     }
 
@@ -264,7 +264,7 @@ impl<'p> World<'p> {
         process: usize,
         strand: Strand,
         gate: &Gate,
-        next: Next,
+        next: Next<'p>,
         is_newcomer: bool,
     ) {
         let satellite = &mut self.processes[process].satellite;
@@ -285,7 +285,7 @@ impl<'p> World<'p> {
                     until: None,
                     delay_before: strand.delay,
                     delay_after: strand.delay,
-                    is_newcomer,
+                    came_in_peace: is_newcomer && self.at_gate.is_empty(),
                 };
                 self.trace.stood.push(stood);
                 let stood = self.trace.stood.len() - 1;
@@ -305,7 +305,7 @@ impl<'p> World<'p> {
     }
 
     /// An event has passed its gate.
-    fn happen(&mut self, next: Next, delay: Delay) {
+    fn happen(&mut self, next: Next<'p>, delay: Delay) {
         match next {
             Next::Start(task) => self.started(task, delay),
             Next::Send { task, process, method, deadline } => {
@@ -316,7 +316,7 @@ impl<'p> World<'p> {
             Next::Resume(call) => self.resumed(call, delay),
             Next::Cancel(call) => self.cancelled(call, delay),
             Next::Fire(timer) => self.fired(timer, delay),
-            Next::Spawn(task) => self.spawned(task, delay),
+            Next::Spawn(task, body) => self.spawned(task, body, delay),
             Next::Lock(task, lock) => self.locked(task, lock, delay),
             Next::Unlock(task, lock) => self.unlocked(task, lock, delay),
             Next::Renew(task, lease, length) => self.renewed(task, lease, length, delay),

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use ddbx_central::logic::algorithm_d::{ExecutionIndex, Mode, ProgramBuilder, plan};
 
-use super::Pair;
+use super::{Pair, control};
 
 /// Undelayed times are stretched, so that the short fragments fit between them.
 const STRETCH: u64 = 64;
@@ -21,8 +21,7 @@ const STRETCH: u64 = 64;
 pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
     let mut controls: BTreeMap<&str, Vec<(&str, usize, u64)>> = BTreeMap::new();
     for event in pair.undisturbed.events.iter().filter(|event| event.what.is_gated()) {
-        // "root3.2>.1/arrive" belongs to control root3.
-        let root = event.name.split(['.', '>', '/']).next().unwrap_or_default();
+        let root = control(&event.name);
         let events = controls.entry(root).or_default();
         // A control can have several events at one moment, one after the other.
         let earliest = events.last().map_or(0, |(_, _, time)| time + 2);
