@@ -31,15 +31,9 @@ fn documents_name_paths_that_exist() {
         let mut named = 0;
         for path in paths_named_in(&text) {
             named += 1;
-            assert!(
-                root().join(&path).exists(),
-                "{document} names {path}, which is not there"
-            );
+            assert!(root().join(&path).exists(), "{document} names {path}, which is not there");
         }
-        assert!(
-            named > 3,
-            "{document} names only {named} paths: is the test reading it right?"
-        );
+        assert!(named > 3, "{document} names only {named} paths: is the test reading it right?");
     }
 }
 
@@ -60,20 +54,13 @@ fn every_crate_is_on_the_map() {
 fn source_files_have_a_readable_length() {
     for path in sources() {
         let lines = read(&path).lines().count();
-        assert!(
-            lines <= LINES_MAX,
-            "{} has {lines} lines: split it",
-            path.display()
-        );
+        assert!(lines <= LINES_MAX, "{} has {lines} lines: split it", path.display());
     }
 }
 
 #[test]
 fn logic_is_pure() {
-    let is_logic = |path: &PathBuf| {
-        path.iter()
-            .any(|part| part == "logic" || part == "logic.rs")
-    };
+    let is_logic = |path: &PathBuf| path.iter().any(|part| part == "logic" || part == "logic.rs");
     let logic: Vec<_> = sources().into_iter().filter(is_logic).collect();
     assert!(!logic.is_empty());
     for path in logic {
@@ -93,20 +80,12 @@ fn logic_is_pure() {
 #[test]
 fn nothing_is_left_behind() {
     // Spelled in halves, or this file would find itself.
-    let marks = [
-        concat!("TO", "DO"),
-        concat!("FIX", "ME"),
-        concat!("XX", "X"),
-        concat!("#[ig", "nore"),
-    ];
+    let marks =
+        [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("#[ig", "nore")];
     for path in sources() {
         for (number, line) in (1..).zip(read(&path).lines()) {
             for mark in marks {
-                assert!(
-                    !line.contains(mark),
-                    "{}:{number} has {mark}",
-                    path.display()
-                );
+                assert!(!line.contains(mark), "{}:{number} has {mark}", path.display());
             }
         }
     }
@@ -116,18 +95,12 @@ fn nothing_is_left_behind() {
 fn ci_runs_the_test_command_of_the_readme() {
     let command = "cargo test --workspace";
     for file in ["README.md", ".ci/run"] {
-        assert!(
-            read(&root().join(file)).contains(command),
-            "{file} lacks `{command}`"
-        );
+        assert!(read(&root().join(file)).contains(command), "{file} lacks `{command}`");
     }
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .unwrap()
-        .to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
 fn read(path: &Path) -> String {
@@ -137,10 +110,7 @@ fn read(path: &Path) -> String {
 /// Everything between backticks or in a link that looks like a path of this tree.
 fn paths_named_in(text: &str) -> Vec<String> {
     let quoted = text.split('`').skip(1).step_by(2);
-    let linked = text
-        .split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split(')').next());
+    let linked = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     quoted
         .chain(linked)
         .filter(|word| word.contains('/') || word.ends_with(".md") || word.ends_with(".toml"))
@@ -154,10 +124,7 @@ fn paths_named_in(text: &str) -> Vec<String> {
 }
 
 fn sources() -> Vec<PathBuf> {
-    files()
-        .into_iter()
-        .filter(|path| path.extension().is_some_and(|e| e == "rs"))
-        .collect()
+    files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs")).collect()
 }
 
 fn files() -> Vec<PathBuf> {

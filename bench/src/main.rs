@@ -30,9 +30,5 @@ fn main() -> ExitCode {
     let passed = match &cli.table {
         Table::Plan(args) => plan::run(args, cli.json),
     };
-    if passed {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

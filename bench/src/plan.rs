@@ -77,11 +77,7 @@ pub fn run(args: &PlanArgs, json: bool) -> bool {
     }
     let largest = &rows[rows.len() - 1];
     let verdicts = [
-        verdict(
-            "plan over sort, largest",
-            largest.times_sort,
-            TIMES_SORT_MAX,
-        ),
+        verdict("plan over sort, largest", largest.times_sort, TIMES_SORT_MAX),
         verdict("growth exponent", growth_exponent(&rows), EXPONENT_MAX),
         verdict(
             "peak bytes per fragment, largest",
@@ -134,14 +130,10 @@ fn measure(args: &PlanArgs, fragments: usize) -> Row {
 
 /// Random walks down and up call stacks of depth at most 4.
 fn realistic(args: &PlanArgs, fragments: usize, rng: &mut fastrand::Rng) -> Program {
-    let names: Vec<String> = (0..args.processes)
-        .map(|p| format!("process-{p}"))
-        .collect();
+    let names: Vec<String> = (0..args.processes).map(|p| format!("process-{p}")).collect();
     let mut builder = ProgramBuilder::default();
     for index in 0..args.executions {
-        let servers: Vec<usize> = (0..args.servers)
-            .map(|_| rng.usize(..args.processes))
-            .collect();
+        let servers: Vec<usize> = (0..args.servers).map(|_| rng.usize(..args.processes)).collect();
         let length = fragments / args.executions + usize::from(index < fragments % args.executions);
         let mut stack = vec![servers[0]];
         let chain = (0..length).map(|place| {
@@ -158,9 +150,7 @@ fn realistic(args: &PlanArgs, fragments: usize, rng: &mut fastrand::Rng) -> Prog
         builder.execution(&name, chain).expect("valid");
         for number in 1..=length as u64 {
             if rng.usize(..args.breakpoint_every) == 0 {
-                builder
-                    .breakpoint(&name, number, rng.u64(1..10_000))
-                    .expect("valid, once each");
+                builder.breakpoint(&name, number, rng.u64(1..10_000)).expect("valid, once each");
             }
         }
     }
@@ -180,36 +170,19 @@ fn median_ms(samples: &mut [Duration]) -> f64 {
 
 /// The slope of log time over log size, by least squares.
 fn growth_exponent(rows: &[Row]) -> f64 {
-    let points: Vec<(f64, f64)> = rows
-        .iter()
-        .map(|row| ((row.fragments as f64).ln(), row.plan_ms.ln()))
-        .collect();
+    let points: Vec<(f64, f64)> =
+        rows.iter().map(|row| ((row.fragments as f64).ln(), row.plan_ms.ln())).collect();
     let count = points.len() as f64;
     let mean_x = points.iter().map(|p| p.0).sum::<f64>() / count;
     let mean_y = points.iter().map(|p| p.1).sum::<f64>() / count;
-    let slope = points
-        .iter()
-        .map(|(x, y)| (x - mean_x) * (y - mean_y))
-        .sum::<f64>();
-    slope
-        / points
-            .iter()
-            .map(|(x, _)| (x - mean_x).powi(2))
-            .sum::<f64>()
+    let slope = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>();
+    slope / points.iter().map(|(x, _)| (x - mean_x).powi(2)).sum::<f64>()
 }
 
 fn verdict(what: &'static str, measured: f64, goal: f64) -> Verdict {
-    Verdict {
-        what,
-        measured,
-        goal,
-        pass: measured <= goal,
-    }
+    Verdict { what, measured, goal, pass: measured <= goal }
 }
 
 fn print_json(value: &impl Serialize) {
-    println!(
-        "{}",
-        serde_json::to_string(value).expect("numbers and names are JSON")
-    );
+    println!("{}", serde_json::to_string(value).expect("numbers and names are JSON"));
 }

@@ -42,10 +42,7 @@ pub(crate) fn code(outcome: Result<(), Failure>) -> ExitCode {
     };
     if !quiet {
         let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-        anstream::eprintln!(
-            "{style}error:{style:#} {}",
-            text::one_line(&failure.to_string())
-        );
+        anstream::eprintln!("{style}error:{style:#} {}", text::one_line(&failure.to_string()));
     }
     ExitCode::from(code)
 }

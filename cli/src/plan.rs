@@ -127,9 +127,7 @@ fn read(args: &PlanArgs) -> io::Result<Vec<u8>> {
         }
         stdin.take(limit).read_to_end(&mut bytes)?;
     } else {
-        File::open(&args.input)?
-            .take(limit)
-            .read_to_end(&mut bytes)?;
+        File::open(&args.input)?.take(limit).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
 }

@@ -7,23 +7,12 @@ const TAIL_CHARS: usize = 100;
 
 /// The text on one line of bounded length, control characters escaped.
 pub(crate) fn one_line(text: &str) -> String {
-    let tail_start = text
-        .char_indices()
-        .rev()
-        .nth(TAIL_CHARS - 1)
-        .map_or(0, |(at, _)| at);
-    let head_end = text
-        .char_indices()
-        .nth(HEAD_CHARS)
-        .map_or(text.len(), |(at, _)| at);
+    let tail_start = text.char_indices().rev().nth(TAIL_CHARS - 1).map_or(0, |(at, _)| at);
+    let head_end = text.char_indices().nth(HEAD_CHARS).map_or(text.len(), |(at, _)| at);
     if head_end >= tail_start {
         return escaped(text);
     }
-    format!(
-        "{} … {}",
-        escaped(&text[..head_end]),
-        escaped(&text[tail_start..])
-    )
+    format!("{} … {}", escaped(&text[..head_end]), escaped(&text[tail_start..]))
 }
 
 fn escaped(text: &str) -> String {

@@ -42,10 +42,8 @@ fn refused(input: impl AsRef<[u8]>, place: &str) {
 
 fn one_fragment_each(names: &[&str], breakpoints: Value) -> String {
     let fragments = json!([{"pid": "A", "time": 1}]);
-    let executions: Vec<Value> = names
-        .iter()
-        .map(|name| json!({"name": name, "fragments": fragments}))
-        .collect();
+    let executions: Vec<Value> =
+        names.iter().map(|name| json!({"name": name, "fragments": fragments})).collect();
     json!({"executions": executions, "breakpoints": breakpoints}).to_string()
 }
 
@@ -65,11 +63,7 @@ fn golden_cases() {
                     assert_eq!(cause.is_some(), fragment["propagated"] != 0);
                 }
             }
-            assert_eq!(
-                printed,
-                case["expected"][mode.replace('-', "_")],
-                "{path:?} {mode}"
-            );
+            assert_eq!(printed, case["expected"][mode.replace('-', "_")], "{path:?} {mode}");
             assert_eq!(output.status.code(), Some(0));
         }
     }
@@ -101,11 +95,7 @@ fn nontermination_is_an_answer() {
     let output = plan(input.as_bytes(), &["--mode", "literal"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(output.stdout.is_empty());
-    assert!(
-        String::from_utf8(output.stderr)
-            .unwrap()
-            .contains("--mode virtual")
-    );
+    assert!(String::from_utf8(output.stderr).unwrap().contains("--mode virtual"));
 }
 
 #[test]
@@ -113,32 +103,14 @@ fn bad_programs_are_refused() {
     let breakpoint = |execution: &str, fragment: i64, suspend: i64| json!({"execution": execution, "fragment": fragment, "suspend": suspend});
     let with = |breakpoints: Value| one_fragment_each(&["E1"], breakpoints);
     refused(with(json!([breakpoint("E9", 1, 1)])), "\"E9\"");
-    refused(
-        with(json!([breakpoint("E1", 2, 1)])),
-        "fragment 2 of execution \"E1\"",
-    );
-    refused(
-        with(json!([breakpoint("E1", 0, 1)])),
-        "fragment 0 of execution \"E1\"",
-    );
-    refused(
-        with(json!([breakpoint("E1", -1, 1)])),
-        "breakpoints[0].fragment",
-    );
-    refused(
-        with(json!([breakpoint("E1", 1, -1)])),
-        "breakpoints[0].suspend",
-    );
-    refused(
-        with(json!([breakpoint("E1", 1, 1), breakpoint("E1", 1, 0)])),
-        "two breakpoints",
-    );
+    refused(with(json!([breakpoint("E1", 2, 1)])), "fragment 2 of execution \"E1\"");
+    refused(with(json!([breakpoint("E1", 0, 1)])), "fragment 0 of execution \"E1\"");
+    refused(with(json!([breakpoint("E1", -1, 1)])), "breakpoints[0].fragment");
+    refused(with(json!([breakpoint("E1", 1, -1)])), "breakpoints[0].suspend");
+    refused(with(json!([breakpoint("E1", 1, 1), breakpoint("E1", 1, 0)])), "two breakpoints");
     refused(one_fragment_each(&["E1", "E1"], json!([])), "\"E1\"");
     refused(r#"{"executions":[{"name":"E1","fragments":[]}]}"#, "\"E1\"");
-    refused(
-        r#"{"executions":[{"name":"E1","fragments":[{"pid":"A","time":0}]}]}"#,
-        "fragment 1",
-    );
+    refused(r#"{"executions":[{"name":"E1","fragments":[{"pid":"A","time":0}]}]}"#, "fragment 1");
     refused(r#"{"executions":[],"breakpoint":[]}"#, "breakpoint");
     refused(r#"{"breakpoints":[]}"#, "executions");
 }
@@ -146,29 +118,18 @@ fn bad_programs_are_refused() {
 #[test]
 fn numbers_out_of_range_are_refused() {
     let times = |times: &[&str]| {
-        let fragments: Vec<String> = times
-            .iter()
-            .map(|time| format!(r#"{{"pid":"A","time":{time}}}"#))
-            .collect();
-        format!(
-            r#"{{"executions":[{{"name":"E1","fragments":[{}]}}]}}"#,
-            fragments.join(",")
-        )
+        let fragments: Vec<String> =
+            times.iter().map(|time| format!(r#"{{"pid":"A","time":{time}}}"#)).collect();
+        format!(r#"{{"executions":[{{"name":"E1","fragments":[{}]}}]}}"#, fragments.join(","))
     };
     let most = i64::MAX.to_string();
     refused(times(&["-1"]), "executions[0].fragments[0].time");
     refused(times(&["1.5"]), "executions[0].fragments[0].time");
     refused(times(&["1e3"]), "executions[0].fragments[0].time");
     refused(times(&["9223372036854775808"]), "fragment 1");
-    refused(
-        times(&["18446744073709551616"]),
-        "executions[0].fragments[0].time",
-    );
+    refused(times(&["18446744073709551616"]), "executions[0].fragments[0].time");
     refused(times(&[&most, "1"]), "fragment 2");
-    assert_eq!(
-        plan(times(&[&most]).as_bytes(), &["--json"]).status.code(),
-        Some(0)
-    );
+    assert_eq!(plan(times(&[&most]).as_bytes(), &["--json"]).status.code(), Some(0));
 
     let suspended = json!([{"execution": "E1", "fragment": 1, "suspend": i64::MAX}]);
     refused(one_fragment_each(&["E1"], suspended), "fragment 1");
@@ -184,22 +145,14 @@ fn garbage_is_refused_quickly() {
     refused("[".repeat(1_000_000), "line 1");
     refused(r#"{"executions":"#.repeat(100_000), "executions");
     refused(
-        format!(
-            r#"{{"executions":[{{"name":{}1{}}}]}}"#,
-            "[".repeat(500),
-            "]".repeat(500)
-        ),
+        format!(r#"{{"executions":[{{"name":{}1{}}}]}}"#, "[".repeat(500), "]".repeat(500)),
         "name",
     );
-    let garbage: Vec<u8> = (0..100_000_000u32)
-        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
+    let garbage: Vec<u8> =
+        (0..100_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     refused(&garbage, "line 1");
     refused(format!("\"{}\"", "x".repeat(100_000_000)), "line 1");
-    refused(
-        format!(r#"{{"{}\n":1}}"#, "k".repeat(1_000)),
-        "expected `executions`",
-    );
+    refused(format!(r#"{{"{}\n":1}}"#, "k".repeat(1_000)), "expected `executions`");
 }
 
 #[test]
@@ -207,8 +160,5 @@ fn the_report_escapes_what_names_contain() {
     let input = one_fragment_each(&["E\u{1b}[2J\n1"], json!([]));
     let output = plan(input.as_bytes(), &[]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        !text.contains('\u{1b}') && text.contains("E\\u{1b}[2J\\n1"),
-        "{text}"
-    );
+    assert!(!text.contains('\u{1b}') && text.contains("E\\u{1b}[2J\\n1"), "{text}");
 }

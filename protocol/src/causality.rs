@@ -54,16 +54,9 @@ impl Causality {
     pub fn observe(&mut self, event: &Event) -> Result<&VectorClock, MissingDeparture> {
         let departure = match event.kind.sent_as() {
             None => None,
-            Some(sent_as) => {
-                Some(
-                    self.departures
-                        .get(sent_as)
-                        .ok_or_else(|| MissingDeparture {
-                            arrival: event.id.clone(),
-                            departure: sent_as.clone(),
-                        })?,
-                )
-            }
+            Some(sent_as) => Some(self.departures.get(sent_as).ok_or_else(|| {
+                MissingDeparture { arrival: event.id.clone(), departure: sent_as.clone() }
+            })?),
         };
         let clock = self.now.entry(event.id.process.clone()).or_default();
         for (process, number) in departure.into_iter().flat_map(VectorClock::iter) {
@@ -108,19 +101,10 @@ mod tests {
         let call = CallId { control, nth: 1 };
         let method = MethodName::new("World.hello").unwrap();
         let kind = match sent_as {
-            Some(departure) => EventKind::CallArrived {
-                call,
-                method,
-                sent_as: departure,
-            },
+            Some(departure) => EventKind::CallArrived { call, method, sent_as: departure },
             None => EventKind::CallSent { call, method },
         };
-        Event {
-            id,
-            at: RealTime::default(),
-            delay: Delay::ZERO,
-            kind,
-        }
+        Event { id, at: RealTime::default(), delay: Delay::ZERO, kind }
     }
 
     #[test]
@@ -128,10 +112,7 @@ mod tests {
         let mut causality = Causality::default();
         let arrival = event(id(1, 1), Some(id(0, 1)));
         let error = causality.observe(&arrival).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "event p1:1 arrives from p0:1, which is not there yet"
-        );
+        assert_eq!(error.to_string(), "event p1:1 arrives from p0:1, which is not there yet");
         causality.observe(&event(id(0, 1), None)).unwrap();
         let clock = causality.observe(&arrival).unwrap();
         assert!(

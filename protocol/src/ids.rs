@@ -190,11 +190,7 @@ fn check(what: &'static str, name: &str, limit: usize, forbidden: &str) -> Resul
         return Err(InvalidName::Empty { what });
     }
     if name.len() > limit {
-        return Err(InvalidName::TooLong {
-            what,
-            limit,
-            len: name.len(),
-        });
+        return Err(InvalidName::TooLong { what, limit, len: name.len() });
     }
     let refused = |c: &char| c.is_control() || c.is_whitespace() || forbidden.contains(*c);
     match name.chars().find(refused) {
@@ -210,22 +206,10 @@ mod tests {
     #[test]
     fn names_are_checked_when_made_and_when_read() {
         assert!(ProcessName::new("inventory#2").is_ok());
-        for bad in [
-            "",
-            "a b",
-            "a/b",
-            "a:b",
-            "a@b",
-            "*",
-            "a\u{1b}[2J",
-            &"x".repeat(129),
-        ] {
+        for bad in ["", "a b", "a/b", "a:b", "a@b", "*", "a\u{1b}[2J", &"x".repeat(129)] {
             assert!(ProcessName::new(bad).is_err(), "{bad:?}");
             let json = serde_json::to_string(bad).unwrap();
-            assert!(
-                serde_json::from_str::<ProcessName>(&json).is_err(),
-                "{bad:?}"
-            );
+            assert!(serde_json::from_str::<ProcessName>(&json).is_err(), "{bad:?}");
         }
     }
 
@@ -238,10 +222,7 @@ mod tests {
         assert_eq!(child.home(), "gateway");
         assert_eq!(
             main.child("a/b"),
-            Err(InvalidName::Forbidden {
-                what: "control name",
-                character: '/'
-            })
+            Err(InvalidName::Forbidden { what: "control name", character: '/' })
         );
     }
 }

@@ -17,8 +17,8 @@ pub use ids::{
     BreakpointId, CallId, ConnectionId, ControlId, EventId, EventNumber, HoldId, InvalidName,
     MethodName, PointLabel, ProcessName,
 };
-pub use time::{Delay, RealTime, VirtualTime};
 pub use safeguards::{AllOn, Safeguard, Safeguards};
 pub use session::{
     Open, Permit, ProcessIndex, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite,
 };
+pub use time::{Delay, RealTime, VirtualTime};

@@ -83,6 +83,11 @@ impl VirtualTime {
         self.0
     }
 
+    /// The next moment: just ahead of whoever is here.
+    pub const fn just_after(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
     /// How long ago `earlier` was, in virtual time; zero if it is not earlier.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(difference(self.0, earlier.0))
@@ -101,11 +106,6 @@ impl Delay {
     /// In nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
-    }
-
-    /// The greatest delay that is less: just ahead of whoever has this one.
-    pub const fn just_less(self) -> Self {
-        Self(self.0.saturating_sub(1))
     }
 
     /// By how much this delay is greater; zero if it is not.
@@ -175,11 +175,7 @@ impl fmt::Display for Delay {
 
 /// `later − earlier`, or zero. The true difference of two i64 fits in a u64.
 const fn difference(later: i64, earlier: i64) -> u64 {
-    if later > earlier {
-        later.wrapping_sub(earlier) as u64
-    } else {
-        0
-    }
+    if later > earlier { later.wrapping_sub(earlier) as u64 } else { 0 }
 }
 
 /// Durations beyond 584 years saturate: deadlines come from the wire.

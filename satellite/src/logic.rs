@@ -2,8 +2,11 @@
 
 pub mod breakpoints;
 pub mod clock;
+mod inside;
 pub mod permit;
+mod process_hold;
 mod satellite;
+mod stops;
 pub mod strand;
 
 pub use satellite::{Mode, Output, Satellite, Verdict, Why};

@@ -18,18 +18,12 @@ fn golden_cases() {
         for execution in list(&case["input"]["executions"]) {
             let fragments = list(&execution["fragments"]).iter();
             let fragments = fragments.map(|f| (text(&f["pid"]), number(&f["time"])));
-            builder
-                .execution(text(&execution["name"]), fragments)
-                .unwrap();
+            builder.execution(text(&execution["name"]), fragments).unwrap();
         }
         for breakpoint in list(&case["input"]["breakpoints"]) {
-            let (fragment, suspend) = (
-                number(&breakpoint["fragment"]),
-                number(&breakpoint["suspend"]),
-            );
-            builder
-                .breakpoint(text(&breakpoint["execution"]), fragment, suspend)
-                .unwrap();
+            let (fragment, suspend) =
+                (number(&breakpoint["fragment"]), number(&breakpoint["suspend"]));
+            builder.breakpoint(text(&breakpoint["execution"]), fragment, suspend).unwrap();
         }
         let program = builder.build();
         for (mode, key) in [
@@ -43,19 +37,11 @@ fn golden_cases() {
                     let planned: Vec<_> =
                         outcome.fragments(&program, ExecutionIndex(index)).collect();
                     let place = format!("{} {key} {}", path.display(), expected["name"]);
-                    assert_eq!(
-                        planned.last().unwrap().end,
-                        number(&expected["end"]),
-                        "{place}"
-                    );
+                    assert_eq!(planned.last().unwrap().end, number(&expected["end"]), "{place}");
                     assert_eq!(planned.len(), list(&expected["fragments"]).len(), "{place}");
                     for (planned, expected) in planned.iter().zip(list(&expected["fragments"])) {
                         assert_eq!(planned.start, number(&expected["start"]), "{place}");
-                        assert_eq!(
-                            planned.propagated,
-                            number(&expected["propagated"]),
-                            "{place}"
-                        );
+                        assert_eq!(planned.propagated, number(&expected["propagated"]), "{place}");
                     }
                 }
             }

@@ -23,9 +23,7 @@ impl Delayed {
 
     /// C: all delay up to the end of fragment `j`.
     pub fn delay_after(&self, j: usize) -> Ticks {
-        (0..=j)
-            .map(|u| self.breakpoint[u] + self.propagated[u])
-            .sum()
+        (0..=j).map(|u| self.breakpoint[u] + self.propagated[u]).sum()
     }
 
     fn delay_before(&self, j: usize) -> Ticks {
@@ -61,10 +59,7 @@ pub fn delayed(program: &Program, plan: &Plan) -> Vec<Delayed> {
                 process,
                 st,
                 breakpoint: execution.fragments.iter().map(|f| f.breakpoint).collect(),
-                propagated: plan
-                    .fragments(program, index)
-                    .map(|f| f.propagated)
-                    .collect(),
+                propagated: plan.fragments(program, index).map(|f| f.propagated).collect(),
             }
         })
         .collect()

@@ -48,11 +48,8 @@ fn check_virtual(executions: &[Vec<Piece>]) -> Result<(), TestCaseError> {
     check_causes(&program, &fast)?;
 
     // The order in which the executions are given does not matter.
-    let mut turned: Vec<_> = executions
-        .iter()
-        .enumerate()
-        .map(|(i, chain)| (format!("E{}", i + 1), chain))
-        .collect();
+    let mut turned: Vec<_> =
+        executions.iter().enumerate().map(|(i, chain)| (format!("E{}", i + 1), chain)).collect();
     turned.reverse();
     let other = program_in_order(&turned);
     let mut again = amounts(&other, &plan(&other, Mode::Virtual).unwrap());
@@ -100,12 +97,7 @@ fn check_least(program: &Program, plan: &Plan, ties: bool) -> Result<(), TestCas
             prop_assert!(all[k].rpc(j + 1), "delays stand only before RPC entries");
             let mut less = all.clone();
             less[k].propagated[j] -= 1;
-            prop_assert!(
-                violated(&less, ties).is_some(),
-                "E{}#{} could wait less",
-                k + 1,
-                j + 1
-            );
+            prop_assert!(violated(&less, ties).is_some(), "E{}#{} could wait less", k + 1, j + 1);
         }
     }
     Ok(())
@@ -120,11 +112,8 @@ fn check_causes(program: &Program, plan: &Plan) -> Result<(), TestCaseError> {
                 prop_assert_eq!(planned.propagated, 0);
                 continue;
             };
-            let (i, f, j) = (
-                cause.execution.0 as usize,
-                cause.fragment.0 as usize,
-                planned.index.0 as usize,
-            );
+            let (i, f, j) =
+                (cause.execution.0 as usize, cause.fragment.0 as usize, planned.index.0 as usize);
             prop_assert_ne!(i, k);
             prop_assert_eq!(cause.process.0, all[k].process[j + 1]);
             prop_assert!(all[i].servers.contains(&cause.process.0));
@@ -136,8 +125,5 @@ fn check_causes(program: &Program, plan: &Plan) -> Result<(), TestCaseError> {
 }
 
 fn amounts(program: &Program, plan: &Plan) -> Vec<Vec<u64>> {
-    delayed(program, plan)
-        .into_iter()
-        .map(|execution| execution.propagated)
-        .collect()
+    delayed(program, plan).into_iter().map(|execution| execution.propagated).collect()
 }

@@ -18,10 +18,7 @@ fn planned(case: &str, mode: Mode) -> Vec<Delayed> {
 
 /// Delayed start of the fragment with this number in each execution.
 fn starts(all: &[Delayed], number: usize) -> Vec<u64> {
-    all.iter()
-        .filter(|e| e.len() >= number)
-        .map(|e| e.sb(number - 1))
-        .collect()
+    all.iter().filter(|e| e.len() >= number).map(|e| e.sb(number - 1)).collect()
 }
 
 #[test]
@@ -38,9 +35,7 @@ fn literal_does_not_terminate() {
     let fragments = 10;
     assert_eq!(
         plan(&short(case), Mode::Literal).unwrap_err(),
-        PlanError::Nontermination {
-            steps: 100 * (fragments + 1) + 1
-        }
+        PlanError::Nontermination { steps: 100 * (fragments + 1) + 1 }
     );
     planned(case, Mode::Virtual);
 }

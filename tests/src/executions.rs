@@ -18,18 +18,13 @@ pub fn short(text: &str) -> Program {
             None => (process.into(), number(rest), None),
         }
     };
-    let executions = text
-        .split('/')
-        .map(|chain| chain.split_whitespace().map(fragment).collect());
+    let executions = text.split('/').map(|chain| chain.split_whitespace().map(fragment).collect());
     program(&executions.collect::<Vec<_>>())
 }
 
 /// A program of executions E1, E2, …
 pub fn program(executions: &[Vec<Piece>]) -> Program {
-    let named = executions
-        .iter()
-        .enumerate()
-        .map(|(i, chain)| (format!("E{}", i + 1), chain));
+    let named = executions.iter().enumerate().map(|(i, chain)| (format!("E{}", i + 1), chain));
     program_in_order(&named.collect::<Vec<_>>())
 }
 
@@ -38,14 +33,10 @@ pub fn program_in_order(executions: &[(String, &Vec<Piece>)]) -> Program {
     let mut builder = ProgramBuilder::default();
     for (name, chain) in executions {
         let fragments = chain.iter().map(|(process, time, _)| (process, *time));
-        builder
-            .execution(name, fragments)
-            .expect("generators make valid executions");
+        builder.execution(name, fragments).expect("generators make valid executions");
         for (number, (_, _, breakpoint)) in (1..).zip(*chain) {
             if let Some(suspend) = *breakpoint {
-                builder
-                    .breakpoint(name, number, suspend)
-                    .expect("valid, once each");
+                builder.breakpoint(name, number, suspend).expect("valid, once each");
             }
         }
     }
@@ -63,12 +54,7 @@ pub fn free_form(least: Ticks) -> impl Strategy<Value = Vec<Vec<Piece>>> {
 /// Chains as RPC makes them: a client that calls servers, which call others;
 /// every call returns to its caller.
 pub fn nested(least: Ticks) -> impl Strategy<Value = Vec<Vec<Piece>>> {
-    let step = (
-        any::<bool>(),
-        any::<Index>(),
-        least..least + 6,
-        breakpoint(),
-    );
+    let step = (any::<bool>(), any::<Index>(), least..least + 6, breakpoint());
     let chain = prop::collection::vec(step, 1..8).prop_map(|steps| {
         let mut stack: Vec<usize> = Vec::new();
         let mut pieces = Vec::new();

@@ -36,7 +36,9 @@ pub fn evaluate<S: Safeguards>(
     loop {
         let going = may_go(now, stops, topology, floors, at_once);
         for &id in &going {
-            let Some(stop) = stops.remove(id) else { continue };
+            let Some(stop) = stops.remove(id) else {
+                continue;
+            };
             let came_with = asked.remove(&id).unwrap_or_default();
             let delay = came_with.max(floor(floors, id.process));
             for &affected in stops.affected(stop.class, topology).iter() {
@@ -66,7 +68,8 @@ fn may_go<S: Safeguards>(
     at_once: &Processes,
 ) -> BTreeSet<StopId> {
     let all: Vec<_> = stops.iter().map(|(id, stop)| (id, *stop)).collect();
-    let standing: Vec<_> = all.iter().filter(|(_, stop)| stop.reason != StopReason::Inside).collect();
+    let standing: Vec<_> =
+        all.iter().filter(|(_, stop)| stop.reason != StopReason::Inside).collect();
     let mut affects = BTreeMap::new();
     for (id, stop) in &standing {
         affects.insert(*id, stops.affected(stop.class, topology));

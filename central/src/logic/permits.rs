@@ -53,7 +53,8 @@ impl Known {
 
     /// Adds a stair unless one that is not ahead of it leaves with as much.
     fn add_timed(&mut self, clock: VirtualTime, leaves_with: Delay, by: StopId) -> bool {
-        let dominates = |a: &(VirtualTime, Delay, StopId), clock, delay| a.0 <= clock && a.1 >= delay;
+        let dominates =
+            |a: &(VirtualTime, Delay, StopId), clock, delay| a.0 <= clock && a.1 >= delay;
         if self.timed.iter().any(|stair| dominates(stair, clock, leaves_with)) {
             return false;
         }
@@ -157,7 +158,9 @@ fn add_timed<S: Safeguards>(
             let open_clock = open.get(&process).and_then(|known| known.open);
             let mut leaving = Vec::new();
             for start in starts {
-                let Some(&(clock, number)) = group.range((start, 0)..).next() else { continue };
+                let Some(&(clock, number)) = group.range((start, 0)..).next() else {
+                    continue;
+                };
                 if open_clock.is_none_or(|(open, _)| clock < open) {
                     let leaves_with = here.demanded(floor(process), clock);
                     leaving.push((clock, leaves_with, id(process, number)));

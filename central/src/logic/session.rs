@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ddbx_protocol::{
     AllOn, Breakpoint, BreakpointId, Delay, Open, Permit, ProcessIndex, RealTime, Safeguard,
-    Safeguards, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite,
+    Safeguards, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite, VirtualTime,
 };
 
 use super::ask;
@@ -99,13 +99,7 @@ impl<S: Safeguards> Central<S> {
 
     /// A satellite attaches: its process can call `callees`, and has seen delays
     /// up to `floor` (in an earlier session with a central that was lost).
-    pub fn handle_joined(
-        &mut self,
-        now: RealTime,
-        process: ProcessIndex,
-        callees: &[ProcessIndex],
-        floor: Delay,
-    ) {
+    pub fn handle_joined(&mut self, process: ProcessIndex, callees: &[ProcessIndex], floor: Delay) {
         self.members.insert(process, Member::default());
         for &callee in callees {
             self.topology.connect(process, callee);
@@ -113,7 +107,9 @@ impl<S: Safeguards> Central<S> {
         self.stops.forget_affected();
         let mut floor = floor;
         if self.safeguards.on(Safeguard::LateJoinerTakesDelay) {
-            floor = floor.max(self.greatest_delay_below(now, process));
+            // There is no point in its waiting for what ended before it came.
+            let reach = self.topology.reach(&Stack::home(process), &self.safeguards);
+            floor = reach.iter().map(|below| self.floor(*below)).fold(floor, Delay::max);
         }
         self.raise(&Stack::home(process), floor);
         for (place, breakpoint) in &self.breakpoints {
@@ -128,7 +124,9 @@ impl<S: Safeguards> Central<S> {
     pub fn handle_left(&mut self, now: RealTime, process: ProcessIndex) {
         self.members.remove(&process);
         for id in self.stops.in_process(process) {
-            let Some(stop) = self.stops.get(id).copied() else { continue };
+            let Some(stop) = self.stops.get(id).copied() else {
+                continue;
+            };
             let affected = self.stops.affected(stop.class, &self.topology);
             self.stops.remove(id);
             self.asked.remove(&id);
@@ -178,12 +176,14 @@ impl<S: Safeguards> Central<S> {
                 }
             }
             ToCentral::Ask { number, stack, delay } => {
-                let delay = delay.unwrap_or_else(|| self.newcomer(now, from));
+                let (clock, delay) = match delay {
+                    Some(delay) => (now - delay, delay),
+                    None => self.newcomer(now, from),
+                };
                 self.raise(&stack, delay);
                 let class = self.stops.class(&stack);
                 let id = StopId { process: from, number };
-                let reason = StopReason::Delay;
-                self.stops.insert(id, Stop { reason, class, clock: now - delay });
+                self.stops.insert(id, Stop { reason: StopReason::Delay, class, clock });
                 self.asked.insert(id, delay);
             }
         }
@@ -261,7 +261,9 @@ impl<S: Safeguards> Central<S> {
                 break;
             }
             chain.push(Because { stop: id, reason: stop.reason });
-            at = (stop.reason == StopReason::Delay).then(|| self.furthest_behind(id, &stop)).flatten();
+            at = (stop.reason == StopReason::Delay)
+                .then(|| self.furthest_behind(id, &stop))
+                .flatten();
         }
         chain
     }
@@ -302,7 +304,9 @@ impl<S: Safeguards> Central<S> {
             let floor = self.floor(process);
             let known = all.remove(&process).unwrap_or_default();
             let vanished = self.vanished.contains(&process);
-            let Some(member) = self.members.get_mut(&process) else { continue };
+            let Some(member) = self.members.get_mut(&process) else {
+                continue;
+            };
             if member.known == known && member.floor == floor && !vanished {
                 continue;
             }
@@ -360,28 +364,19 @@ impl<S: Safeguards> Central<S> {
         }
     }
 
-    /// The greatest delay in what a process that joins late can reach: there is
-    /// no point in its waiting for what ended before it came.
-    fn greatest_delay_below(&mut self, now: RealTime, process: ProcessIndex) -> Delay {
-        let reach = self.topology.reach(&Stack::home(process), &self.safeguards);
-        let delays = reach.iter().map(|below| self.newcomer(now, *below)).collect::<Vec<_>>();
-        delays.into_iter().fold(Delay::ZERO, Delay::max)
-    }
-
-    /// The greatest delay among the clients of a process, just ahead of those
-    /// that stand still.
-    fn newcomer(&mut self, now: RealTime, process: ProcessIndex) -> Delay {
-        if !self.safeguards.on(Safeguard::LateJoinerTakesDelay) {
-            return Delay::ZERO;
-        }
+    /// The clock of a newcomer: it has the greatest delay of any client, but is
+    /// just ahead of whoever stands still and is furthest behind. And the delay
+    /// with which it goes on at the least.
+    fn newcomer(&mut self, now: RealTime, process: ProcessIndex) -> (VirtualTime, Delay) {
         let all = known(&mut self.stops, &self.topology, &self.floors);
         let known = all.get(&process).cloned().unwrap_or_default();
-        let open = known.open.into_iter().map(|(clock, _)| now.delay_of(clock).just_less());
-        let here = self.stops.in_process(process).into_iter();
-        let here = here.filter_map(|id| self.stops.get(id).filter(|stop| stop.reason.is_users()));
-        let here = here.map(|stop| now.delay_of(stop.clock).just_less());
         let timed = known.timed.iter().map(|(_, leaves_with, _)| *leaves_with);
-        open.chain(here).chain(timed).fold(self.floor(process), Delay::max)
+        let delay = timed.fold(self.floor(process), Delay::max);
+        let held = self.stops.in_process(process).into_iter();
+        let held = held.filter_map(|id| self.stops.get(id).filter(|stop| stop.reason.is_users()));
+        let standing = held.map(|stop| stop.clock).chain(known.open.map(|(clock, _)| clock)).min();
+        let clock = standing.map_or(now - delay, VirtualTime::just_after);
+        (clock.min(now - delay), delay)
     }
 }
 

@@ -15,8 +15,7 @@ pub fn parse(bytes: &[u8]) -> Result<Program, InputError> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let input: Input = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| InputError::NotTheFormat(text::one_line(&error.to_string())))?;
-    json.end()
-        .map_err(|error| InputError::NotTheFormat(error.to_string()))?;
+    json.end().map_err(|error| InputError::NotTheFormat(error.to_string()))?;
 
     let mut builder = ProgramBuilder::default();
     for execution in &input.executions {
@@ -24,11 +23,7 @@ pub fn parse(bytes: &[u8]) -> Result<Program, InputError> {
         builder.execution(&execution.name, fragments)?;
     }
     for breakpoint in &input.breakpoints {
-        builder.breakpoint(
-            &breakpoint.execution,
-            breakpoint.fragment,
-            breakpoint.suspend,
-        )?;
+        builder.breakpoint(&breakpoint.execution, breakpoint.fragment, breakpoint.suspend)?;
     }
     Ok(builder.build())
 }
@@ -139,11 +134,7 @@ fn planned_execution<'a>(
             }
         })
         .collect();
-    OutputExecution {
-        name: &execution.name,
-        end,
-        fragments,
-    }
+    OutputExecution { name: &execution.name, end, fragments }
 }
 
 fn output_cause<'a>(program: &'a Program, planned: &PlannedFragment) -> Option<OutputCause<'a>> {

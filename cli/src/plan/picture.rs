@@ -51,50 +51,26 @@ struct Row {
 
 pub(super) fn write(out: &mut impl Write, program: &Program, plan: &Plan) -> io::Result<()> {
     let longest = |names: &mut dyn Iterator<Item = &str>| {
-        names
-            .map(|name| cut(name, NAME_WIDTH_MAX).chars().count())
-            .max()
-            .unwrap_or(0)
+        names.map(|name| cut(name, NAME_WIDTH_MAX).chars().count()).max().unwrap_or(0)
     };
     let process_names = (0..program.process_count() as u32).map(ProcessIndex);
     let left = longest(&mut process_names.map(|process| program.process_name(process)));
-    let right = longest(
-        &mut program
-            .executions()
-            .iter()
-            .map(|execution| execution.name.as_str()),
-    );
+    let right = longest(&mut program.executions().iter().map(|execution| execution.name.as_str()));
     let width = terminal_size::terminal_size().map_or(WIDTH_DEFAULT, |(width, _)| width.0.into());
     let room = width.saturating_sub(left + right + 4).max(20);
     let scale = Scale::new(last_end(program, plan), room);
 
     let rows = rows(program, plan, &scale);
-    writeln!(
-        out,
-        "{:indent$}{}",
-        "",
-        scale.axis(),
-        indent = left + right + 4
-    )?;
+    writeln!(out, "{:indent$}{}", "", scale.axis(), indent = left + right + 4)?;
     let mut lane = None;
     for row in rows.iter().take(ROWS_MAX) {
-        let process = if lane == Some(row.process) {
-            ""
-        } else {
-            program.process_name(row.process)
-        };
+        let process =
+            if lane == Some(row.process) { "" } else { program.process_name(row.process) };
         lane = Some(row.process);
         let execution = cut(&program.execution(row.execution).name, NAME_WIDTH_MAX);
-        write!(
-            out,
-            "{:left$}  {execution:right$}  ",
-            cut(process, NAME_WIDTH_MAX)
-        )?;
-        let used = row
-            .cells
-            .iter()
-            .rposition(|&cell| cell != Cell::Empty)
-            .map_or(0, |last| last + 1);
+        write!(out, "{:left$}  {execution:right$}  ", cut(process, NAME_WIDTH_MAX))?;
+        let used =
+            row.cells.iter().rposition(|&cell| cell != Cell::Empty).map_or(0, |last| last + 1);
         for run in row.cells[..used].chunk_by(|a, b| a == b) {
             let style = run[0].style();
             let symbols: String = run.iter().map(|cell| cell.symbol()).collect();
@@ -105,10 +81,7 @@ pub(super) fn write(out: &mut impl Write, program: &Program, plan: &Plan) -> io:
     if rows.len() > ROWS_MAX {
         writeln!(out, "({ROWS_MAX} of {} rows shown)", rows.len())?;
     }
-    writeln!(
-        out,
-        "\n█ runs   ▒ suspended by a breakpoint   ░ waits so that the order is kept"
-    )
+    writeln!(out, "\n█ runs   ▒ suspended by a breakpoint   ░ waits so that the order is kept")
 }
 
 /// How times become columns.
@@ -122,11 +95,7 @@ impl Scale {
     fn new(last: Ticks, room: usize) -> Self {
         let last = last.max(1);
         let cells_per_tick = (room as u64 / last).min(CELLS_PER_TICK_MAX) as usize;
-        let cells = if cells_per_tick > 0 {
-            cells_per_tick * last as usize
-        } else {
-            room
-        };
+        let cells = if cells_per_tick > 0 { cells_per_tick * last as usize } else { room };
         Self { cells, last }
     }
 
@@ -173,18 +142,11 @@ fn rows(program: &Program, plan: &Plan, scale: &Scale) -> Vec<Row> {
         let first = rows.len();
         let fragments = &program.execution(execution).fragments;
         for (planned, fragment) in plan.fragments(program, execution).zip(fragments) {
-            let row = match rows[first..]
-                .iter()
-                .position(|row| row.process == fragment.process)
-            {
+            let row = match rows[first..].iter().position(|row| row.process == fragment.process) {
                 Some(known) => first + known,
                 None => {
                     let cells = vec![Cell::Empty; scale.cells];
-                    rows.push(Row {
-                        process: fragment.process,
-                        execution,
-                        cells,
-                    });
+                    rows.push(Row { process: fragment.process, execution, cells });
                     rows.len() - 1
                 }
             };

@@ -23,10 +23,7 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let bold = Style::new().bold();
     let rows: Vec<Row> = rows(program, plan).collect();
-    let suspended = rows
-        .iter()
-        .filter(|row| row.breakpoint(program) > 0)
-        .count();
+    let suspended = rows.iter().filter(|row| row.breakpoint(program) > 0).count();
     let waits = rows.iter().filter(|row| row.planned.propagated > 0).count();
     writeln!(
         out,
@@ -73,30 +70,16 @@ impl Row {
 }
 
 fn rows<'a>(program: &'a Program, plan: &'a Plan) -> impl Iterator<Item = Row> + 'a {
-    (0..program.executions().len() as u32)
-        .map(ExecutionIndex)
-        .flat_map(move |execution| {
-            plan.fragments(program, execution)
-                .map(move |planned| Row { execution, planned })
-        })
+    (0..program.executions().len() as u32).map(ExecutionIndex).flat_map(move |execution| {
+        plan.fragments(program, execution).map(move |planned| Row { execution, planned })
+    })
 }
 
 fn table(program: &Program, plan: &Plan, rows: &[&Row]) -> Table {
     let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    let header = [
-        "execution",
-        "#",
-        "process",
-        "start",
-        "time",
-        "breakpoint",
-        "waits",
-        "end",
-        "because",
-    ];
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let header =
+        ["execution", "#", "process", "start", "time", "breakpoint", "waits", "end", "because"];
     table.set_header(header);
     for row in rows {
         let execution = program.execution(row.execution);
@@ -111,9 +94,7 @@ fn table(program: &Program, plan: &Plan, rows: &[&Row]) -> Table {
             unless_zero(fragment.breakpoint),
             unless_zero(row.planned.propagated),
             row.planned.end.to_string(),
-            row.planned
-                .cause
-                .map_or(String::new(), |cause| because(program, plan, cause)),
+            row.planned.cause.map_or(String::new(), |cause| because(program, plan, cause)),
         ]);
     }
     for column in table.column_iter_mut() {
@@ -132,10 +113,8 @@ fn because(program: &Program, plan: &Plan, cause: Cause) -> String {
         format!("{name}#{}", fragment.number())
     };
     let process = cut(program.process_name(cause.process), NAME_WIDTH_MAX);
-    let mut why = format!(
-        "must not overtake {} in {process}",
-        place(cause.execution, cause.fragment)
-    );
+    let mut why =
+        format!("must not overtake {} in {process}", place(cause.execution, cause.fragment));
     let origin = origin(program, plan, cause);
     if (origin.execution, origin.fragment) != (cause.execution, cause.fragment) {
         why += &format!(", delayed by {}", place(origin.execution, origin.fragment));

@@ -8,6 +8,7 @@
 //! known value when they go on. All stopped clocks stand still, so who is ahead
 //! of whom does not change while both stand.
 
+use ddbx_protocol::session::HEARTBEAT;
 use ddbx_protocol::{Delay, Permit, RealTime, StopId, VirtualTime};
 
 /// The rule for one process, in that process's own clock.
@@ -87,19 +88,18 @@ impl LocalPermit {
         self.open
     }
 
-    /// The delay that a newcomer takes over: the greatest of any client, as it
-    /// will be where that is known, but just ahead of whom only the user can end.
-    pub fn newcomer(&self, now: RealTime) -> Delay {
-        let timed = self.timed.iter().map(|(_, leaves_with, _)| *leaves_with);
-        let open = self.open.map(|(behind, _)| now.delay_of(behind).just_less());
-        timed.chain(open).fold(self.floor, Delay::max)
+    /// The greatest delay that any client has, or will have when it goes on.
+    pub fn greatest(&self) -> Delay {
+        self.timed.iter().map(|(_, leaves_with, _)| *leaves_with).fold(self.floor, Delay::max)
     }
 
     /// Central is gone: nobody will say how these stops end. Whoever waited for
-    /// them goes on as if they had ended now.
+    /// them goes on as if they had ended now, or a little later: whoever holds
+    /// them may find out later, and let go then; what waits for them here, timers
+    /// above all, must allow for that.
     pub fn let_go(&mut self, now: RealTime) {
-        let grown = self.open.take().map(|(behind, _)| now.delay_of(behind));
-        let timed = self.timed.drain(..).map(|(_, leaves_with, _)| leaves_with);
-        self.floor = timed.chain(grown).fold(self.floor, Delay::max);
+        let open = self.open.take().map(|(behind, _)| now.delay_of(behind) + HEARTBEAT);
+        self.floor = self.greatest().max(open.unwrap_or_default());
+        self.timed.clear();
     }
 }

@@ -19,18 +19,23 @@
 //! Delays stay, because clocks that snapped back to real time would fire every
 //! timer at once. Events with less delay than the floor take it over instead of
 //! waiting for it; a timer that does so finds that it is not due yet.
+//!
+//! (Longer than most files, because it is the one place where all that can
+//! happen to a strand meets; what it is made of has files of its own.)
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use ddbx_protocol::session::HEARTBEAT;
 use ddbx_protocol::{
     AllOn, BreakpointId, Delay, ProcessIndex, RealTime, Safeguard, Safeguards, Scope, StopId,
     StopReason, ToCentral, ToSatellite, VirtualTime,
 };
 
 use super::breakpoints::Breakpoints;
+use super::inside::Inside;
 use super::permit::{Judgement, LocalPermit};
+use super::process_hold::ProcessHold;
+use super::stops::{Stop, Stops};
 use super::strand::{Gate, Strand, StrandId};
 
 /// How the rule is applied.
@@ -74,8 +79,8 @@ pub struct Why {
     pub by: Option<StopId>,
     /// The process that both may enter.
     pub through: ProcessIndex,
-    /// How long it still has to stand, counted from the end of the stop that it
-    /// waits for if `open`, and from now if not.
+    /// How long it still has to stand at the least: from now, or, if `open`,
+    /// from the end of the stop that it waits for.
     pub at_least: Duration,
     /// Whether nobody knows when that stop ends.
     pub open: bool,
@@ -90,13 +95,8 @@ pub struct Satellite<S: Safeguards = AllOn> {
     attached: bool,
     permit: LocalPermit,
     breakpoints: Breakpoints,
-    stops: BTreeMap<u64, Stop>,
-    number_of: BTreeMap<StrandId, u64>,
-    /// Stops that only the user can end, furthest behind first.
-    users: BTreeSet<(VirtualTime, u64)>,
-    /// Stops that the rule will end, furthest behind first.
-    waiting: BTreeSet<(VirtualTime, u64)>,
-    inside: BTreeMap<StrandId, Inside>,
+    stops: Stops,
+    inside: Inside,
     hold: ProcessHold,
     next_due: Option<RealTime>,
     next_number: u64,
@@ -106,54 +106,6 @@ pub struct Satellite<S: Safeguards = AllOn> {
     outputs: VecDeque<Output>,
     /// Only for the simulator: one clock for the whole process.
     process_clock: Delay,
-}
-
-#[derive(Debug)]
-struct Stop {
-    strand: Strand,
-    gate: Gate,
-    reason: StopReason,
-    since: RealTime,
-    /// At `since`.
-    delay: Delay,
-    /// Whether its breakpoints have had their say.
-    broke: bool,
-    /// Whether central is to know of it.
-    counts: bool,
-    /// Only for the simulator: judged once and never again.
-    judged_once: Option<(RealTime, Delay)>,
-}
-
-impl Stop {
-    fn clock(&self) -> VirtualTime {
-        self.since - self.delay
-    }
-
-    fn grown(&self, now: RealTime) -> Delay {
-        self.delay + now.since(self.since)
-    }
-}
-
-#[derive(Debug)]
-struct Inside {
-    strand: Strand,
-    since: RealTime,
-    /// Its number, once central knows of it.
-    number: Option<u64>,
-}
-
-/// Who holds the whole process.
-#[derive(Debug, Default)]
-struct ProcessHold {
-    stops: BTreeSet<u64>,
-    paused: bool,
-    since: Option<RealTime>,
-}
-
-impl ProcessHold {
-    fn is_on(&self) -> bool {
-        self.paused || !self.stops.is_empty()
-    }
 }
 
 impl<S: Safeguards> Satellite<S> {
@@ -166,11 +118,8 @@ impl<S: Safeguards> Satellite<S> {
             attached: false,
             permit: LocalPermit::default(),
             breakpoints: Breakpoints::default(),
-            stops: BTreeMap::new(),
-            number_of: BTreeMap::new(),
-            users: BTreeSet::new(),
-            waiting: BTreeSet::new(),
-            inside: BTreeMap::new(),
+            stops: Stops::default(),
+            inside: Inside::default(),
             hold: ProcessHold::default(),
             next_due: None,
             next_number: 0,
@@ -192,7 +141,7 @@ impl<S: Safeguards> Satellite<S> {
 
     /// How many of them only the user can let go.
     pub fn held_by_user(&self) -> usize {
-        self.users.len()
+        self.stops.users_len()
     }
 
     /// A strand comes to a gated event.
@@ -201,46 +150,57 @@ impl<S: Safeguards> Satellite<S> {
         // The way of nearly every event: nobody stands still, nobody is further
         // behind, nothing to look out for.
         let quiet = self.mode == Mode::Permit
+            && self.attached
             && self.stops.is_empty()
             && self.permit.is_quiet()
             && self.breakpoints.is_empty()
             && !self.hold.is_on()
-            && self.attached
             && self.safeguards.on(Safeguard::ClockPerControl);
         if quiet && strand.delay == self.permit.floor() {
             return Verdict::Go(strand.delay);
         }
-        self.judge_event(now, strand, gate)
+        self.judge_event(now, strand.clone(), gate)
     }
 
     /// A control without a past comes in from outside: it takes over the
     /// greatest delay among the clients of this process.
     pub fn handle_newcomer(&mut self, now: RealTime, strand: &Strand, gate: &Gate) -> Verdict {
+        if !self.safeguards.on(Safeguard::LateJoinerTakesDelay) {
+            return self.handle_event(now, strand, gate);
+        }
         if self.mode == Mode::Ask && self.attached {
-            self.stop(now, strand.clone(), gate.clone(), StopReason::Delay, None);
+            let clock = now - Delay::ZERO;
+            let number = self.file_stop(strand.clone(), gate.clone(), StopReason::Delay, clock);
+            let stack = strand.stack.clone();
+            self.send(ToCentral::Ask { number, stack, delay: None });
             return Verdict::Stopped;
         }
         let mut strand = strand.clone();
-        if self.safeguards.on(Safeguard::LateJoinerTakesDelay) {
-            let held = self.users.first().map(|(clock, _)| now.delay_of(*clock).just_less());
-            strand.delay = self.permit.newcomer(now).max(held.unwrap_or_default());
+        strand.delay = self.permit.greatest();
+        // Whoever stands still and is furthest behind: the newcomer comes just
+        // after it, goes on with it, and with its delay.
+        let clock = self.furthest_standing().map(|(clock, _)| clock.just_after());
+        match clock.filter(|clock| *clock < now - strand.delay) {
+            Some(clock) => {
+                self.stop(now, strand, gate.clone(), StopReason::Delay, clock);
+                Verdict::Stopped
+            }
+            None => self.handle_event(now, &strand, gate),
         }
-        self.handle_event(now, &strand, gate)
     }
 
     /// A strand begins to wait inside the program.
     pub fn handle_wait_inside(&mut self, now: RealTime, strand: &Strand) {
-        let inside = Inside { strand: strand.clone(), since: now, number: None };
-        self.inside.insert(strand.id, inside);
+        self.inside.insert(now, strand);
         self.register_inside();
     }
 
     /// A strand that waited inside the program goes on, with this delay.
     pub fn handle_wake_inside(&mut self, now: RealTime, strand: StrandId, delay: Delay) -> Delay {
-        let Some(inside) = self.inside.remove(&strand) else { return delay };
+        let Some(waiter) = self.inside.remove(strand) else { return delay };
         let stood = !self.safeguards.on(Safeguard::InsideClockRuns);
-        let delay = if stood { inside.strand.delay + now.since(inside.since) } else { delay };
-        if let Some(number) = inside.number {
+        let delay = if stood { waiter.strand.delay + now.since(waiter.since) } else { delay };
+        if let Some(number) = waiter.number {
             self.send(ToCentral::Gone { number, delay });
         }
         delay
@@ -248,14 +208,13 @@ impl<S: Safeguards> Satellite<S> {
 
     /// A strand is dropped, wherever it is.
     pub fn handle_drop(&mut self, now: RealTime, strand: StrandId) {
-        if let Some(inside) = self.inside.remove(&strand)
-            && let Some(number) = inside.number
+        if let Some(waiter) = self.inside.remove(strand)
+            && let Some(number) = waiter.number
         {
-            self.send(ToCentral::Gone { number, delay: inside.strand.delay });
+            self.send(ToCentral::Gone { number, delay: waiter.strand.delay });
         }
-        if let Some(&number) = self.number_of.get(&strand) {
-            self.end_process_hold_of(now, number);
-            self.forget(number, |stop| stop.grown(now));
+        if let Some(number) = self.stops.number_of(strand) {
+            self.forget(now, number, |stop| stop.grown(now));
             self.pump(now);
         }
     }
@@ -276,26 +235,16 @@ impl<S: Safeguards> Satellite<S> {
         self.attached = false;
         self.breakpoints.clear();
         self.hold = ProcessHold::default();
-        // Others may find out a little later, and let go what they hold then:
-        // what waits for them here, timers above all, allows for that.
-        let open = self.permit.open().is_some();
+        self.inside.forget_numbers();
         self.permit.let_go(now);
-        if open {
-            self.permit.raise(self.permit.floor() + HEARTBEAT);
-        }
-        for number in self.stops.keys().copied().collect::<Vec<_>>() {
-            let stop = &self.stops[&number];
-            let mut delay = stop.grown(now).max(self.permit.floor());
-            if !self.safeguards.on(Safeguard::DelaysKeptOnLoss) {
-                delay = Delay::ZERO;
-            }
-            self.leave(number, delay);
-        }
-        for inside in self.inside.values_mut() {
-            inside.number = None;
-        }
-        self.outputs.retain(|output| !matches!(output, Output::Send(_)));
         self.next_due = None;
+        self.outputs.retain(|output| !matches!(output, Output::Send(_)));
+        for number in self.stops.numbers() {
+            let grown = self.stops.get(number).map(|stop| stop.grown(now)).unwrap_or_default();
+            let kept = self.safeguards.on(Safeguard::DelaysKeptOnLoss);
+            let delay = if kept { grown.max(self.permit.floor()) } else { Delay::ZERO };
+            self.leave(now, number, delay);
+        }
         if !self.safeguards.on(Safeguard::DelaysKeptOnLoss) {
             self.permit = LocalPermit::default();
         }
@@ -310,21 +259,18 @@ impl<S: Safeguards> Satellite<S> {
             }
             ToSatellite::Vanished { permit } => {
                 self.permit.adopt(now, &permit);
-                self.go_on_at_once();
+                self.register_inside();
+                self.go_on_at_once(now);
             }
             ToSatellite::Continue { number } => self.end_users_stop(now, number),
             ToSatellite::Force { number } => {
-                if let Some(delay) = self.stops.get(&number).map(|stop| stop.grown(now)) {
-                    self.end_process_hold_of(now, number);
-                    self.leave(number, delay);
+                if let Some(delay) = self.stops.get(number).map(|stop| stop.grown(now)) {
+                    self.leave(now, number, delay);
                 }
             }
             ToSatellite::Pause(pause) => {
-                self.hold.paused = pause;
-                if pause {
-                    self.hold.since.get_or_insert(now);
-                } else {
-                    self.end_process_hold_if_over(now);
+                if self.hold.pause(now, pause) {
+                    self.end_process_stops(now);
                 }
             }
             ToSatellite::Plant(breakpoint) => self.breakpoints.plant(breakpoint),
@@ -332,7 +278,7 @@ impl<S: Safeguards> Satellite<S> {
                 self.breakpoints.remove(id);
             }
             ToSatellite::Granted { number, delay } => {
-                if self.stops.get(&number).is_some_and(|stop| !stop.reason.is_users()) {
+                if self.stops.get(number).is_some_and(|stop| !stop.reason.is_users()) {
                     self.pass_gate(now, number, delay);
                 }
             }
@@ -357,15 +303,14 @@ impl<S: Safeguards> Satellite<S> {
 
     /// Why a strand stands still, if it does.
     pub fn why(&self, now: RealTime, strand: StrandId) -> Option<Why> {
-        let number = *self.number_of.get(&strand)?;
-        let stop = &self.stops[&number];
-        let through = self.process;
-        let mut why =
-            Why { reason: stop.reason, by: None, through, at_least: Duration::ZERO, open: true };
-        if stop.reason.is_users() {
+        let number = self.stops.number_of(strand)?;
+        let stop = self.stops.get(number)?;
+        let (reason, through) = (stop.reason, self.process);
+        let mut why = Why { reason, by: None, through, at_least: Duration::ZERO, open: true };
+        if reason.is_users() {
             return Some(why);
         }
-        match self.judge(stop.clock(), stop.delay, Some(number)) {
+        match self.judge(stop.clock, stop.least, Some(number)) {
             Judgement::Go => why.open = false,
             Judgement::When(demanded, by) => {
                 (why.by, why.open) = (by, false);
@@ -373,50 +318,46 @@ impl<S: Safeguards> Satellite<S> {
             }
             Judgement::Blocked(by) => {
                 why.by = Some(by);
-                let behind = self.users.first().map(|(clock, _)| *clock);
-                let behind = behind.into_iter().chain(self.permit.open().map(|open| open.0)).min();
-                why.at_least = behind.map_or(Duration::ZERO, |clock| stop.clock().since(clock));
+                let behind = self.furthest_standing().map(|(clock, _)| stop.clock.since(clock));
+                why.at_least = behind.unwrap_or_default();
             }
         }
         Some(why)
     }
 
-    fn judge_event(&mut self, now: RealTime, strand: &Strand, gate: &Gate) -> Verdict {
+    fn judge_event(&mut self, now: RealTime, mut strand: Strand, gate: &Gate) -> Verdict {
         if !self.attached {
             return Verdict::Go(strand.delay.max(self.permit.floor()));
         }
-        let mut delay = strand.delay;
         if !self.safeguards.on(Safeguard::ClockPerControl) {
-            delay = self.process_clock;
+            strand.delay = self.process_clock;
         }
+        let delay = strand.delay;
+        let clock = now - delay;
         if self.mode == Mode::Ask {
-            self.stop(now, strand.clone(), gate.clone(), StopReason::Delay, Some(delay));
+            self.stop(now, strand, gate.clone(), StopReason::Delay, clock);
             return Verdict::Stopped;
         }
         if self.permit.raise(delay) {
             self.send(ToCentral::Raised { floor: delay });
             self.register_inside();
         }
-        let judgement = if self.is_gated(gate) {
-            self.judge(now - delay, delay, None)
-        } else {
-            Judgement::Go
-        };
+        let judgement =
+            if self.is_gated(gate) { self.judge(clock, delay, None) } else { Judgement::Go };
         if judgement == Judgement::Go {
-            let Some((reason, scope)) = self.stopped_by_user(gate) else { return Verdict::Go(delay) };
-            let number = self.stop(now, strand.clone(), gate.clone(), reason, Some(delay));
+            let Some((reason, scope)) = self.stopped_by_user(gate) else {
+                return Verdict::Go(delay);
+            };
+            let from_start = !self.safeguards.on(Safeguard::HoldChargesFromStop);
+            let charged = self.hold.since().filter(|_| from_start && reason == StopReason::Process);
+            let clock = charged.unwrap_or(now) - delay;
+            let number = self.stop(now, strand, gate.clone(), reason, clock);
             self.begin_process_hold(now, number, scope);
             return Verdict::Stopped;
         }
-        let number = self.stop(now, strand.clone(), gate.clone(), StopReason::Delay, Some(delay));
+        self.stop(now, strand, gate.clone(), StopReason::Delay, clock);
         if let Judgement::When(demanded, _) = judgement {
-            let due = (now - delay) + demanded;
-            self.next_due = Some(self.next_due.map_or(due, |earlier| earlier.min(due)));
-            if !self.safeguards.on(Safeguard::Reevaluation)
-                && let Some(stop) = self.stops.get_mut(&number)
-            {
-                stop.judged_once = Some((due, demanded));
-            }
+            self.look_again_at(clock + demanded);
         }
         Verdict::Stopped
     }
@@ -432,21 +373,26 @@ impl<S: Safeguards> Satellite<S> {
     /// by the rule need not be: whatever blocks them is a client of this process
     /// and blocks directly.
     fn judge(&self, clock: VirtualTime, delay: Delay, me: Option<u64>) -> Judgement {
-        let mut standing = self.users.iter().filter(|(_, number)| Some(*number) != me);
-        if let Some(&(behind, number)) = standing.next()
+        if let Some((behind, number)) = self.stops.furthest_held(me)
             && behind <= clock
             && self.safeguards.on(Safeguard::BeingInCounts)
         {
             return Judgement::Blocked(self.id(number));
         }
         if !self.safeguards.on(Safeguard::AheadBlocksNobody) {
-            let other = self.stops.keys().find(|number| Some(**number) != me);
+            let other = self.stops.numbers().into_iter().find(|number| Some(*number) != me);
             let elsewhere = self.permit.open().map(|open| open.1);
-            if let Some(by) = other.map(|number| self.id(*number)).or(elsewhere) {
+            if let Some(by) = other.map(|number| self.id(number)).or(elsewhere) {
                 return Judgement::Blocked(by);
             }
         }
         self.permit.judge(clock, delay)
+    }
+
+    /// The stop furthest behind that nobody knows the end of, here or elsewhere.
+    fn furthest_standing(&self) -> Option<(VirtualTime, StopId)> {
+        let here = self.stops.furthest_held(None).map(|(clock, number)| (clock, self.id(number)));
+        here.into_iter().chain(self.permit.open()).min()
     }
 
     /// Whether the user wants this event stopped, now that the rule allows it.
@@ -457,162 +403,127 @@ impl<S: Safeguards> Satellite<S> {
         self.breakpoints.hit(gate).map(|(id, scope)| (StopReason::Breakpoint(id), scope))
     }
 
-    /// Makes a strand stand still. Without a delay it is a newcomer that asks.
+    /// Makes a strand stand still, with its clock at `clock`.
     fn stop(
         &mut self,
         now: RealTime,
-        mut strand: Strand,
+        strand: Strand,
         gate: Gate,
         reason: StopReason,
-        delay: Option<Delay>,
+        clock: VirtualTime,
     ) -> u64 {
-        self.next_number += 1;
-        let number = self.next_number;
-        let newcomer = delay.is_none();
-        let mut delay = delay.unwrap_or(strand.delay);
-        if reason == StopReason::Process
-            && !self.safeguards.on(Safeguard::HoldChargesFromStop)
-            && let Some(since) = self.hold.since
-        {
-            delay += now.since(since);
-        }
-        strand.delay = delay;
-        let counts = (gate != Gate::Timer || self.safeguards.on(Safeguard::TimersCount))
-            && (!strand.is_branch || self.safeguards.on(Safeguard::BranchesCount));
-        self.number_of.insert(strand.id, number);
-        let stop = Stop {
-            strand,
-            gate,
-            reason,
-            since: now,
-            delay,
-            broke: reason.is_users(),
-            counts,
-            judged_once: None,
-        };
-        if counts && self.mode == Mode::Ask && !reason.is_users() {
-            let stack = stop.strand.stack.clone();
-            let delay = (!newcomer).then_some(delay);
-            self.send(ToCentral::Ask { number, stack, delay });
-        } else if counts {
-            self.send(stopped(number, &stop));
-        }
-        self.file(number, &stop);
-        self.stops.insert(number, stop);
-        if reason.is_users() {
-            self.register_inside();
-        }
+        let number = self.file_stop(strand, gate, reason, clock);
+        self.tell(now, number);
         number
     }
 
-    fn file(&mut self, number: u64, stop: &Stop) {
-        let place = (stop.clock(), number);
-        if stop.reason.is_users() {
-            self.users.insert(place);
+    fn file_stop(
+        &mut self,
+        strand: Strand,
+        gate: Gate,
+        reason: StopReason,
+        clock: VirtualTime,
+    ) -> u64 {
+        self.next_number += 1;
+        let counts = (gate != Gate::Timer || self.safeguards.on(Safeguard::TimersCount))
+            && (!strand.is_branch || self.safeguards.on(Safeguard::BranchesCount));
+        let (least, broke) = (strand.delay, reason.is_users());
+        let once = !self.safeguards.on(Safeguard::Reevaluation);
+        let judged_once = match self.permit.judge(clock, least) {
+            Judgement::When(demanded, _) if once => Some(demanded),
+            _ => None,
+        };
+        let stop = Stop { strand, gate, reason, clock, least, broke, counts, judged_once };
+        self.stops.insert(self.next_number, stop);
+        self.next_number
+    }
+
+    /// Tells central that a stop stands, and why.
+    fn tell(&mut self, now: RealTime, number: u64) {
+        let Some(stop) = self.stops.get(number) else { return };
+        let is_users = stop.reason.is_users();
+        let message = if self.mode == Mode::Ask && !is_users {
+            ToCentral::Ask { number, stack: stop.stack(), delay: Some(stop.least) }
         } else {
-            self.waiting.insert(place);
+            stop.as_message(now, number)
+        };
+        self.send(message);
+        if is_users {
+            self.register_inside();
         }
     }
 
     /// The rule lets a stop go: now its breakpoints have their say.
     fn pass_gate(&mut self, now: RealTime, number: u64, delay: Delay) {
-        let Some(stop) = self.stops.get(&number) else { return };
+        let Some(stop) = self.stops.get(number) else { return };
         let (gate, broke) = (stop.gate.clone(), stop.broke);
         let held = if broke && !self.hold.is_on() { None } else { self.stopped_by_user(&gate) };
-        match held {
-            None => self.leave(number, delay),
-            Some((reason, scope)) => {
-                self.change(now, number, reason, delay);
-                self.begin_process_hold(now, number, scope);
-            }
-        }
+        let Some((reason, scope)) = held else { return self.leave(now, number, delay) };
+        self.change(now, number, reason, delay);
+        self.tell(now, number);
+        self.begin_process_hold(now, number, scope);
     }
 
     /// The user ends a stop; from here the rule decides.
     fn end_users_stop(&mut self, now: RealTime, number: u64) {
-        let Some(stop) = self.stops.get(&number) else { return };
-        if stop.reason.is_users() {
-            self.change(now, number, StopReason::Delay, stop.grown(now));
-            self.end_process_hold_of(now, number);
+        let Some(stop) = self.stops.get(number) else { return };
+        if !stop.reason.is_users() {
+            return;
         }
-    }
-
-    /// A stop goes on for another reason, charged up to now. Central is told
-    /// when it is known whether it stays.
-    fn change(&mut self, now: RealTime, number: u64, reason: StopReason, delay: Delay) {
-        let Some(mut stop) = self.stops.remove(&number) else { return };
-        self.unfile(number, &stop);
-        (stop.reason, stop.since, stop.delay) = (reason, now, delay);
-        self.permit.raise(delay);
-        stop.broke |= reason.is_users();
-        if stop.counts && self.mode == Mode::Ask && !reason.is_users() {
-            let stack = stop.strand.stack.clone();
-            self.send(ToCentral::Ask { number, stack, delay: Some(delay) });
-        } else if stop.counts && reason.is_users() {
-            self.send(stopped(number, &stop));
+        self.change(now, number, StopReason::Delay, stop.grown(now));
+        if self.mode == Mode::Ask {
+            self.tell(now, number);
         } else {
             self.changed.push(number);
         }
-        self.file(number, &stop);
-        self.stops.insert(number, stop);
-        self.register_inside();
+        if self.hold.end(number) {
+            self.end_process_stops(now);
+        }
     }
 
-    fn unfile(&mut self, number: u64, stop: &Stop) {
-        let place = (stop.clock(), number);
-        self.users.remove(&place);
-        self.waiting.remove(&place);
+    /// A stop goes on for another reason, charged up to now.
+    fn change(&mut self, now: RealTime, number: u64, reason: StopReason, delay: Delay) {
+        let Some(mut stop) = self.stops.remove(number) else { return };
+        (stop.reason, stop.clock, stop.least) = (reason, now - delay, delay);
+        stop.broke |= reason.is_users();
+        self.stops.insert(number, stop);
+        self.permit.raise(delay);
+        self.register_inside();
     }
 
     fn begin_process_hold(&mut self, now: RealTime, number: u64, scope: Scope) {
         if scope == Scope::Process {
-            self.hold.stops.insert(number);
-            self.hold.since.get_or_insert(now);
+            self.hold.begin(now, number);
         }
     }
 
-    fn end_process_hold_of(&mut self, now: RealTime, number: u64) {
-        if self.hold.stops.remove(&number) {
-            self.end_process_hold_if_over(now);
-        }
-    }
-
-    fn end_process_hold_if_over(&mut self, now: RealTime) {
-        if self.hold.is_on() {
-            return;
-        }
-        self.hold.since = None;
-        let held = self.stops.iter().filter(|(_, stop)| stop.reason == StopReason::Process);
-        for number in held.map(|(number, _)| *number).collect::<Vec<_>>() {
+    /// Nobody holds the process any more.
+    fn end_process_stops(&mut self, now: RealTime) {
+        for number in self.stops.with_reason(StopReason::Process) {
             self.end_users_stop(now, number);
         }
     }
 
     /// Lets go whatever the rule lets go, furthest behind first, and finds out
-    /// when to look again. Where one is blocked, so are all behind whom it is not.
+    /// when to look again. Where one is blocked, so are all that are not behind it.
     fn pump(&mut self, now: RealTime) {
-        self.next_due = None;
         if self.mode == Mode::Ask {
             return;
         }
-        let waiting: Vec<u64> = self.waiting.iter().map(|(_, number)| *number).collect();
-        for number in waiting {
-            let Some(stop) = self.stops.get(&number) else { continue };
-            let (clock, delay) = (stop.clock(), stop.delay);
-            let mut judgement = self.judge(clock, delay, Some(number));
-            if !self.is_gated(&stop.gate) {
-                judgement = Judgement::Go;
-            }
-            if let Some((due, demanded)) = stop.judged_once {
-                judgement =
-                    if now < due { Judgement::When(demanded, None) } else { Judgement::Go };
-            }
+        self.next_due = None;
+        for number in self.stops.waiting() {
+            let Some(stop) = self.stops.get(number) else { continue };
+            let (clock, least) = (stop.clock, stop.least);
+            let judgement = match stop.judged_once {
+                Some(demanded) => Judgement::When(demanded, None),
+                None if !self.is_gated(&stop.gate) => Judgement::Go,
+                None => self.judge(clock, least, Some(number)),
+            };
             let demanded = match judgement {
-                Judgement::Go => delay,
+                Judgement::Go => least,
                 Judgement::When(demanded, _) if now >= clock + demanded => demanded,
                 Judgement::When(demanded, _) => {
-                    let due = clock + demanded;
-                    self.next_due = Some(self.next_due.map_or(due, |earlier| earlier.min(due)));
+                    self.look_again_at(clock + demanded);
                     continue;
                 }
                 Judgement::Blocked(_) if self.safeguards.on(Safeguard::Reevaluation) => break,
@@ -626,74 +537,68 @@ impl<S: Safeguards> Satellite<S> {
             }
         }
         for number in std::mem::take(&mut self.changed) {
-            match self.stops.get(&number) {
-                Some(stop) if stop.counts && !stop.reason.is_users() => {
-                    let message = stopped(number, stop);
-                    self.send(message);
-                }
-                _ => {}
+            if self.stops.get(number).is_some_and(|stop| !stop.reason.is_users()) {
+                self.tell(now, number);
             }
         }
     }
 
+    fn look_again_at(&mut self, due: RealTime) {
+        self.next_due = Some(self.next_due.map_or(due, |earlier| earlier.min(due)));
+    }
+
     /// Somebody that was waited for is gone without a word: all that nothing
     /// else blocks go on now, with the delay they would have reached.
-    fn go_on_at_once(&mut self) {
-        let waiting: Vec<u64> = self.waiting.iter().map(|(_, number)| *number).collect();
-        for number in waiting {
-            let stop = &self.stops[&number];
-            match self.judge(stop.clock(), stop.delay, Some(number)) {
-                Judgement::Go => self.leave(number, stop.delay),
-                Judgement::When(demanded, _) => self.leave(number, demanded),
+    fn go_on_at_once(&mut self, now: RealTime) {
+        for number in self.stops.waiting() {
+            let Some(stop) = self.stops.get(number) else { continue };
+            match self.judge(stop.clock, stop.least, Some(number)) {
+                Judgement::Go => self.leave(now, number, stop.least),
+                Judgement::When(demanded, _) => self.leave(now, number, demanded),
                 Judgement::Blocked(_) => {}
             }
         }
     }
 
-    fn leave(&mut self, number: u64, delay: Delay) {
-        if let Some(strand) = self.forget(number, |_| delay) {
+    fn leave(&mut self, now: RealTime, number: u64, delay: Delay) {
+        if let Some(strand) = self.forget(now, number, |_| delay) {
             self.permit.raise(delay);
             self.process_clock = self.process_clock.max(delay);
             self.outputs.push_back(Output::Resume { strand, delay });
         }
     }
 
-    fn forget(&mut self, number: u64, delay: impl FnOnce(&Stop) -> Delay) -> Option<StrandId> {
-        let stop = self.stops.remove(&number)?;
-        self.unfile(number, &stop);
-        self.number_of.remove(&stop.strand.id);
-        self.hold.stops.remove(&number);
-        if stop.counts {
-            self.send(ToCentral::Gone { number, delay: delay(&stop) });
+    /// A stop is over, and so is what it did to the process.
+    fn forget(
+        &mut self,
+        now: RealTime,
+        number: u64,
+        delay: impl FnOnce(&Stop) -> Delay,
+    ) -> Option<StrandId> {
+        let stop = self.stops.remove(number)?;
+        self.send(ToCentral::Gone { number, delay: delay(&stop) });
+        if self.hold.end(number) {
+            self.end_process_stops(now);
         }
         Some(stop.strand.id)
     }
 
     /// Tells central of those who wait inside while something affects this
-    /// process: it affects them, and so what they may enter next.
+    /// process.
     fn register_inside(&mut self) {
         if !self.attached || !self.safeguards.on(Safeguard::InsideFollowed) {
             return;
         }
-        let blocked = self.mode == Mode::Ask || !self.permit.is_quiet() || !self.users.is_empty();
+        let held = self.stops.users_len() > 0;
+        let blocked = self.mode == Mode::Ask || !self.permit.is_quiet() || held;
+        // A clock that stands is like a hold that nobody ends.
+        let runs = self.safeguards.on(Safeguard::InsideClockRuns);
+        let stands = StopReason::Breakpoint(BreakpointId(u32::MAX));
+        let reason = if runs { StopReason::Inside } else { stands };
+        let outputs = &mut self.outputs;
+        let tell = |message| outputs.push_back(Output::Send(message));
         let floor = self.permit.floor();
-        let reason = if self.safeguards.on(Safeguard::InsideClockRuns) {
-            StopReason::Inside
-        } else {
-            StopReason::Breakpoint(BreakpointId(u32::MAX))
-        };
-        for inside in self.inside.values_mut() {
-            if inside.number.is_none() && (blocked || inside.strand.delay < floor) {
-                self.next_number += 1;
-                inside.number = Some(self.next_number);
-                self.outputs.push_back(Output::Send(ToCentral::Stopped {
-                    number: self.next_number,
-                    reason,
-                    stack: inside.strand.stack.clone(),
-                    delay: inside.strand.delay,
-                }));
-            }
-        }
+        self.inside.register(blocked, floor, reason, &mut self.next_number, tell);
     }
 
     fn send(&mut self, message: ToCentral) {
@@ -705,9 +610,4 @@ impl<S: Safeguards> Satellite<S> {
     fn id(&self, number: u64) -> StopId {
         StopId { process: self.process, number }
     }
-}
-
-fn stopped(number: u64, stop: &Stop) -> ToCentral {
-    let stack = stop.strand.stack.clone();
-    ToCentral::Stopped { number, reason: stop.reason, stack, delay: stop.delay }
 }

@@ -17,7 +17,13 @@ fn main() {
         events += pair.debugged.events.len();
         held += pair.debugged.holds;
         let v = check(&pair);
-        if to - from == 1 { println!("{p:#?}\n{s:#?}\n{}\n{}", ddbx_tests::simulation::picture::picture(&p, &pair.debugged, &pair.undisturbed), ddbx_tests::simulation::picture::picture(&p, &pair.undisturbed, &pair.debugged)); }
+        if to - from == 1 {
+            println!(
+                "{p:#?}\n{s:#?}\n{}\n{}",
+                ddbx_tests::simulation::picture::picture(&p, &pair.debugged, &pair.undisturbed),
+                ddbx_tests::simulation::picture::picture(&p, &pair.undisturbed, &pair.debugged)
+            );
+        }
         for x in &v {
             let e = by.entry(x.checker).or_insert((0, seed));
             e.0 += 1;

@@ -217,8 +217,12 @@ impl World<'_> {
         if let Some(timer) = timer {
             self.disarm(timer);
         }
-        let Some(task) = self.tasks.get_mut(&caller) else { return };
-        let Waits::Response { since, .. } = task.waits else { return };
+        let Some(task) = self.tasks.get_mut(&caller) else {
+            return;
+        };
+        let Waits::Response { since, .. } = task.waits else {
+            return;
+        };
         task.waits = Waits::Nothing;
         task.delay = clock::wake(now, since, now - delay, [task.delay, delay], &sabotage);
         self.step(caller);
@@ -295,7 +299,9 @@ impl World<'_> {
 
     /// A timer is due: an event like any other.
     pub(super) fn timer_due(&mut self, id: u64) {
-        let Some(timer) = self.timers.get(&id) else { return };
+        let Some(timer) = self.timers.get(&id) else {
+            return;
+        };
         let process = timer.process;
         let strand = self.strand(id, &timer.stack, timer.delay, timer.is_branch);
         self.gate(process, strand, &Gate::Timer, Next::Fire(id));
@@ -311,7 +317,9 @@ impl World<'_> {
             self.at(due, Event::Due(id));
             return;
         }
-        let Some(timer) = self.timers.remove(&id) else { return };
+        let Some(timer) = self.timers.remove(&id) else {
+            return;
+        };
         let name = timer.name.clone();
         let what = match timer.kind {
             TimerKind::Caller(_) | TimerKind::Callee(_) => What::TimedOut,
@@ -401,7 +409,11 @@ impl World<'_> {
         self.timers.retain(|_, timer| timer.process != process);
         self.leases.retain(|(of, _), _| *of != process);
         self.locks.retain(|(of, _), _| *of != process);
-        self.at_gate.retain(|_, at_gate| at_gate.process != process);
+        let gone: Vec<u64> =
+            self.at_gate.iter().filter(|(_, g)| g.process == process).map(|(id, _)| *id).collect();
+        for strand in gone {
+            self.forget_at_gate(strand);
+        }
         let mut lost = Vec::new();
         for (id, call) in &mut self.calls {
             if call.callee == process && call.progress != Progress::Over {

@@ -91,7 +91,7 @@ impl World<'_> {
             }
             let callees = self.callees(process);
             if let Some(central) = &mut self.debugger.central {
-                central.handle_joined(self.now, index(process), &callees, Delay::ZERO);
+                central.handle_joined(index(process), &callees, Delay::ZERO);
             }
             self.processes[process].satellite.handle_attached();
         }
@@ -114,7 +114,9 @@ impl World<'_> {
     }
 
     fn plant(&mut self) {
-        let Some(central) = &mut self.debugger.central else { return };
+        let Some(central) = &mut self.debugger.central else {
+            return;
+        };
         for (number, at) in self.scenario.breakpoints.iter().enumerate() {
             let place = match at.event {
                 Some(event) => Place::Rpc { event, method: None },
@@ -217,7 +219,9 @@ impl World<'_> {
         if self.debugger.links[from].epoch != epoch {
             return;
         }
-        let Some(central) = &mut self.debugger.central else { return };
+        let Some(central) = &mut self.debugger.central else {
+            return;
+        };
         let hit = match &message {
             ToCentral::Stopped { number, reason: StopReason::Breakpoint(id), .. } => {
                 Some((*number, *id))
@@ -269,7 +273,7 @@ impl World<'_> {
                 if self.debugger.links[process].epoch == epoch {
                     let callees = self.callees(process);
                     if let Some(central) = &mut self.debugger.central {
-                        central.handle_joined(self.now, index(process), &callees, floor);
+                        central.handle_joined(index(process), &callees, floor);
                         let at = self.now + self.debugger_latency();
                         let link = &mut self.debugger.links[process];
                         link.last_to_satellite = link.last_to_satellite.max(at);

@@ -48,7 +48,8 @@ pub fn generate(seed: u64, options: &Options) -> (Program, Scenario) {
     let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xddb);
     let features = Features::pick(&mut rng);
     let processes = options.processes.unwrap_or_else(|| rng.usize(2..=6));
-    let program = Maker { rng: &mut rng, features: &features, processes }.program();
+    let callees = callees(&mut rng, &features, processes);
+    let program = Maker { rng: &mut rng, features: &features, processes, callees }.program();
     let scenario = scenario(seed, options, &program, &features, &mut rng);
     (program, scenario)
 }
@@ -77,7 +78,7 @@ impl Features {
             3 | 4 => Self { deadlines: true, sleeps: true, leases: true, callbacks: true, ..none },
             5 => Self { branches: true, races: true, sleeps: true, deadlines: true, ..none },
             6 | 7 => Self { locks: true, single_threaded: true, branches: rng.bool(), ..none },
-            8 => Self { outside: true, late: rng.bool(), deadlines: rng.bool(), ..none },
+            8 => Self { outside: true, late: true, deadlines: rng.bool(), ..none },
             // Connections that are made late, while something is held.
             _ => {
                 let locks = rng.bool();
@@ -104,6 +105,23 @@ struct Maker<'a> {
     rng: &'a mut Rng,
     features: &'a Features,
     processes: usize,
+    /// Whom each process may call; the last is for who joins late.
+    callees: Vec<Vec<usize>>,
+}
+
+/// Few connections in most programs: then many strands do not concern each other
+/// directly, and delays go round corners. Without callbacks, only upwards.
+fn callees(rng: &mut Rng, features: &Features, processes: usize) -> Vec<Vec<usize>> {
+    let most = if rng.u8(0..3) == 0 { processes } else { rng.usize(1..=2) };
+    let mut all = Vec::new();
+    for process in 0..=processes {
+        let first = if features.callbacks || process == processes { 0 } else { process + 1 };
+        let mut others: Vec<usize> = (first..processes).filter(|p| *p != process).collect();
+        rng.shuffle(&mut others);
+        others.truncate(most);
+        all.push(others);
+    }
+    all
 }
 
 /// Methods call only methods of higher levels, so that calls end.
@@ -201,17 +219,12 @@ impl Maker<'_> {
         body
     }
 
-    /// A call to a higher level; without callbacks, of a higher process.
+    /// A call to a higher level.
     fn call(&mut self, process: usize, level: usize) -> Option<Op> {
         if level >= LEVELS {
             return None;
         }
-        let callee = if self.features.callbacks {
-            let other = self.rng.usize(..self.processes);
-            (other != process).then_some(other)?
-        } else {
-            (process + 1 < self.processes).then(|| self.rng.usize(process + 1..self.processes))?
-        };
+        let callee = *self.rng.choice(&self.callees[process])?;
         let method = self.rng.usize(level..LEVELS);
         let wants_deadline = self.features.deadlines && self.rng.u8(0..3) > 0;
         let deadline = wants_deadline.then(|| self.time(MILLI..=12 * MILLI));
@@ -265,15 +278,22 @@ fn scenario(
     } else {
         Vec::new()
     };
-    let faults =
-        if faults_wanted { (0..rng.usize(1..=3)).map(|_| fault(rng, processes)).collect() } else { Vec::new() };
+    let faults = if faults_wanted {
+        (0..rng.usize(1..=3)).map(|_| fault(rng, processes)).collect()
+    } else {
+        Vec::new()
+    };
     Scenario {
         seed,
         mode: options.mode.unwrap_or(Mode::Permit),
         latency,
         // Where ties are frequent, all messages take equally long: else who wins a
         // tie on a connection would decide when the other arrives.
-        network: if features.grain > 1 { 200 * MICRO..=200 * MICRO } else { 50 * MICRO..=500 * MICRO },
+        network: if features.grain > 1 {
+            200 * MICRO..=200 * MICRO
+        } else {
+            50 * MICRO..=500 * MICRO
+        },
         grain: features.grain,
         breakpoints,
         pauses,

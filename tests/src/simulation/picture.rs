@@ -17,7 +17,8 @@ pub fn picture(program: &Program, trace: &Trace, other: &Trace) -> String {
             None => " !",
         };
         let text = format!("{} {}{mark}", symbol(event.what), event.name);
-        let delay = if event.delay.as_nanos() > 0 { format!(" Δ{}", event.delay) } else { String::new() };
+        let delay =
+            if event.delay.as_nanos() > 0 { format!(" Δ{}", event.delay) } else { String::new() };
         lines.push((event.at.as_nanos(), event.process, format!("{text}{delay}")));
     }
     for stood in &trace.stood {

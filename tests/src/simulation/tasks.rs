@@ -49,11 +49,22 @@ enum Parent {
 /// What a task that does not run waits for.
 pub(super) enum Waits {
     Nothing,
-    Response { call: u64, since: VirtualTime },
-    Lock { lock: usize, since: VirtualTime },
+    Response {
+        call: u64,
+        since: VirtualTime,
+    },
+    Lock {
+        lock: usize,
+        since: VirtualTime,
+    },
     Timer(u64),
     /// Branches still running; the latest clock and greatest delay so far.
-    Branches { left: Vec<u64>, first_wins: bool, latest: VirtualTime, greatest: Delay },
+    Branches {
+        left: Vec<u64>,
+        first_wins: bool,
+        latest: VirtualTime,
+        greatest: Delay,
+    },
 }
 
 /// A lock of a process.
@@ -131,9 +142,13 @@ impl<'p> World<'p> {
 
     /// Runs a task until it has to wait.
     pub(super) fn step(&mut self, id: u64) {
-        let Some(task) = self.tasks.get_mut(&id) else { return };
+        let Some(task) = self.tasks.get_mut(&id) else {
+            return;
+        };
         let process = task.process;
-        let Some(frame) = task.frames.last_mut() else { return self.ended(id) };
+        let Some(frame) = task.frames.last_mut() else {
+            return self.ended(id);
+        };
         let Some(op) = frame.ops.get(frame.at) else {
             let lock = frame.lock;
             task.frames.pop();
@@ -233,7 +248,9 @@ impl<'p> World<'p> {
     fn branch_ended(&mut self, parent: u64, branch: u64, clock: VirtualTime, delay: Delay) {
         let (now, sabotage) = (self.now, self.scenario.sabotage);
         let task = self.task(parent);
-        let Waits::Branches { left, first_wins, latest, greatest } = &mut task.waits else { return };
+        let Waits::Branches { left, first_wins, latest, greatest } = &mut task.waits else {
+            return;
+        };
         left.retain(|other| *other != branch);
         let delay = clock::wake(now, *latest, clock, [*greatest, delay], &sabotage);
         if !left.is_empty() && !*first_wins {
@@ -300,7 +317,9 @@ impl<'p> World<'p> {
         place.holder = place.queue.pop_front();
         let Some(next) = place.holder else { return };
         let waiter = self.task(next);
-        let Waits::Lock { since, .. } = waiter.waits else { return };
+        let Waits::Lock { since, .. } = waiter.waits else {
+            return;
+        };
         let woken = clock::wake(now, since, now - delay, [waiter.delay, delay], &sabotage);
         let satellite = &mut self.processes[process].satellite;
         let woken = satellite.handle_wake_inside(now, StrandId(next), woken);
@@ -326,7 +345,9 @@ impl<'p> World<'p> {
 
     /// Drops a task and all it does, on behalf of somebody with this delay.
     pub(super) fn abort(&mut self, id: u64, delay: Delay) {
-        let Some(task) = self.tasks.get_mut(&id) else { return };
+        let Some(task) = self.tasks.get_mut(&id) else {
+            return;
+        };
         let process = task.process;
         match std::mem::replace(&mut task.waits, Waits::Nothing) {
             Waits::Response { call, .. } => self.give_up(call, delay),

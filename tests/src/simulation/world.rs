@@ -297,11 +297,15 @@ impl<'p> World<'p> {
 
     /// A strand is dropped wherever it stands.
     pub(super) fn drop_strand(&mut self, process: usize, strand: u64) {
+        self.forget_at_gate(strand);
+        self.processes[process].satellite.handle_drop(self.now, StrandId(strand));
+        self.drain(process);
+    }
+
+    pub(super) fn forget_at_gate(&mut self, strand: u64) {
         if let Some(at_gate) = self.at_gate.remove(&strand) {
             self.trace.stood[at_gate.stood].until = Some(self.now);
         }
-        self.processes[process].satellite.handle_drop(self.now, StrandId(strand));
-        self.drain(process);
     }
 
     /// An event has passed its gate.

@@ -50,18 +50,8 @@ struct Wait {
 
 impl Plan {
     pub(super) fn undelayed(program: &Program) -> Self {
-        let none = Wait {
-            amount: 0,
-            execution: u32::MAX,
-            fragment: u32::MAX,
-        };
-        Self {
-            waits: program
-                .executions
-                .iter()
-                .map(|e| vec![none; e.fragments.len()])
-                .collect(),
-        }
+        let none = Wait { amount: 0, execution: u32::MAX, fragment: u32::MAX };
+        Self { waits: program.executions.iter().map(|e| vec![none; e.fragments.len()]).collect() }
     }
 
     pub(super) fn propagated(&self, execution: usize, fragment: usize) -> Ticks {
@@ -113,29 +103,23 @@ impl Plan {
     ) -> impl Iterator<Item = PlannedFragment> + 'a {
         let fragments = &program.execution(execution).fragments;
         let mut clock = 0;
-        self.waits[execution.0 as usize]
-            .iter()
-            .enumerate()
-            .map(move |(place, wait)| {
-                let fragment = fragments[place];
-                let start = clock;
-                clock += fragment.time + fragment.breakpoint + wait.amount;
-                debug_assert!(
-                    clock <= TICKS_MAX,
-                    "a finished plan was checked for overflow"
-                );
-                PlannedFragment {
-                    index: FragmentIndex(place as u32),
-                    start,
-                    end: clock,
-                    propagated: wait.amount,
-                    cause: (wait.amount > 0).then(|| Cause {
-                        execution: ExecutionIndex(wait.execution),
-                        fragment: FragmentIndex(wait.fragment),
-                        process: fragments[place + 1].process,
-                    }),
-                }
-            })
+        self.waits[execution.0 as usize].iter().enumerate().map(move |(place, wait)| {
+            let fragment = fragments[place];
+            let start = clock;
+            clock += fragment.time + fragment.breakpoint + wait.amount;
+            debug_assert!(clock <= TICKS_MAX, "a finished plan was checked for overflow");
+            PlannedFragment {
+                index: FragmentIndex(place as u32),
+                start,
+                end: clock,
+                propagated: wait.amount,
+                cause: (wait.amount > 0).then(|| Cause {
+                    execution: ExecutionIndex(wait.execution),
+                    fragment: FragmentIndex(wait.fragment),
+                    process: fragments[place + 1].process,
+                }),
+            }
+        })
     }
 }
 
@@ -180,10 +164,7 @@ impl PlanError {
     pub(super) fn zero_time(program: &Program) -> Option<Self> {
         program.executions.iter().find_map(|execution| {
             let fragment = execution.fragments.iter().position(|f| f.time == 0)?;
-            Some(Self::ZeroTime {
-                execution: execution.name.clone(),
-                fragment: fragment + 1,
-            })
+            Some(Self::ZeroTime { execution: execution.name.clone(), fragment: fragment + 1 })
         })
     }
 }

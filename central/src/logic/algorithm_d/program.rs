@@ -133,20 +133,13 @@ impl ProgramBuilder {
                 fragment: fragment.number(),
             })?;
             let process = self.process(process.as_ref())?;
-            checked.push(Fragment {
-                process,
-                time,
-                breakpoint: 0,
-            });
+            checked.push(Fragment { process, time, breakpoint: 0 });
         }
         if checked.is_empty() {
             return Err(ProgramError::EmptyExecution(name.to_owned()));
         }
         checked.shrink_to_fit();
-        self.program.executions.push(Execution {
-            name: name.to_owned(),
-            fragments: checked,
-        });
+        self.program.executions.push(Execution { name: name.to_owned(), fragments: checked });
         Ok(index)
     }
 
@@ -162,9 +155,7 @@ impl ProgramBuilder {
             return Err(ProgramError::UnknownExecution(execution.to_owned()));
         };
         let fragments = &mut self.program.executions[index.0 as usize].fragments;
-        let slot = number
-            .checked_sub(1)
-            .and_then(|zero_based| u32::try_from(zero_based).ok());
+        let slot = number.checked_sub(1).and_then(|zero_based| u32::try_from(zero_based).ok());
         let Some((fragment, slot)) =
             slot.and_then(|slot| Some((fragments.get_mut(slot as usize)?, slot)))
         else {
@@ -175,16 +166,10 @@ impl ProgramBuilder {
             });
         };
         if suspend > TICKS_MAX {
-            return Err(ProgramError::SuspendOverflow {
-                execution: execution.to_owned(),
-                number,
-            });
+            return Err(ProgramError::SuspendOverflow { execution: execution.to_owned(), number });
         }
         if !self.planted.insert((index, FragmentIndex(slot))) {
-            return Err(ProgramError::SecondBreakpoint {
-                execution: execution.to_owned(),
-                number,
-            });
+            return Err(ProgramError::SecondBreakpoint { execution: execution.to_owned(), number });
         }
         fragment.breakpoint = suspend;
         Ok(())
@@ -269,8 +254,5 @@ pub(super) fn sum(a: Ticks, b: Ticks) -> Option<Ticks> {
 
 fn count(len: usize) -> Result<u32, ProgramError> {
     // u32::MAX itself is kept free as a mark for "none".
-    u32::try_from(len)
-        .ok()
-        .filter(|&n| n < u32::MAX)
-        .ok_or(ProgramError::TooMany)
+    u32::try_from(len).ok().filter(|&n| n < u32::MAX).ok_or(ProgramError::TooMany)
 }

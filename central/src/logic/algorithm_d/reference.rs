@@ -52,11 +52,7 @@ struct Front {
 
 impl<'a> Stepper<'a> {
     fn new(program: &'a Program, mode: Mode) -> Self {
-        let front = || Front {
-            f: 0,
-            st: 0,
-            delay_before: 0,
-        };
+        let front = || Front { f: 0, st: 0, delay_before: 0 };
         Self {
             program,
             mode,
@@ -109,11 +105,8 @@ impl<'a> Stepper<'a> {
             }
         }
         // Step 4.
-        self.fronts[i] = Front {
-            f: f + 1,
-            st: self.fronts[i].st + fragment.time,
-            delay_before: total,
-        };
+        self.fronts[i] =
+            Front { f: f + 1, st: self.fronts[i].st + fragment.time, delay_before: total };
         Ok(())
     }
 
@@ -159,11 +152,7 @@ impl<'a> Stepper<'a> {
         front_time: Ticks,
     ) -> Result<Option<(usize, Ticks)>, PlanError> {
         let execution = &self.program.executions[k];
-        let Front {
-            f,
-            mut st,
-            delay_before: mut delay,
-        } = self.fronts[k];
+        let Front { f, mut st, delay_before: mut delay } = self.fronts[k];
         for l in f..execution.fragments.len() {
             let fragment = execution.fragments[l];
             let comes_after = match self.mode {

@@ -56,9 +56,7 @@ pub(super) fn virtual_ties(program: &Program) -> Result<Plan, PlanError> {
                     continue;
                 }
                 let first = entries.partition_point(|entry| entry.process < process);
-                let group = entries[first..]
-                    .iter()
-                    .take_while(|entry| entry.process == process);
+                let group = entries[first..].iter().take_while(|entry| entry.process == process);
                 for &entry in group {
                     if sweep.enter(entry) {
                         sweep.publish(entry.execution, entry.end, |raised, delay| {
@@ -81,9 +79,7 @@ pub(super) fn virtual_strict(program: &Program) -> Result<Plan, PlanError> {
     for instant in fragment_ends(program).chunk_by(|a, b| a.time == b.time) {
         for &end in instant {
             let suspended = sweep.suspend(end)?;
-            let waited = sweep
-                .entry_after(end)
-                .is_some_and(|entry| sweep.enter(entry));
+            let waited = sweep.entry_after(end).is_some_and(|entry| sweep.enter(entry));
             if suspended || waited {
                 grown.push(end);
             }
@@ -111,11 +107,7 @@ fn fragment_ends(program: &Program) -> Vec<End> {
         let mut time = 0;
         for (fragment, each) in chain.fragments.iter().enumerate() {
             time += each.time;
-            ends.push(End {
-                time,
-                execution: execution as u32,
-                fragment: fragment as u32,
-            });
+            ends.push(End { time, execution: execution as u32, fragment: fragment as u32 });
         }
     }
     ends.sort_unstable();
@@ -150,11 +142,7 @@ struct Sweep<'a> {
 
 impl<'a> Sweep<'a> {
     fn new(program: &'a Program) -> Self {
-        let none = Greatest {
-            delay: 0,
-            execution: u32::MAX,
-            fragment: u32::MAX,
-        };
+        let none = Greatest { delay: 0, execution: u32::MAX, fragment: u32::MAX };
         Self {
             program,
             plan: Plan::undelayed(program),
@@ -195,12 +183,8 @@ impl<'a> Sweep<'a> {
         let carried = &mut self.carried[entry.execution as usize];
         let wait = greatest.delay.saturating_sub(*carried);
         if wait > 0 {
-            let cause = (
-                ExecutionIndex(greatest.execution),
-                FragmentIndex(greatest.fragment),
-            );
-            self.plan
-                .delay(entry.execution as usize, entry.end as usize, wait, cause);
+            let cause = (ExecutionIndex(greatest.execution), FragmentIndex(greatest.fragment));
+            self.plan.delay(entry.execution as usize, entry.end as usize, wait, cause);
             *carried = greatest.delay;
         }
         wait > 0
@@ -218,11 +202,7 @@ impl<'a> Sweep<'a> {
         for &process in &self.servers[execution as usize] {
             let greatest = &mut self.greatest[process.0 as usize];
             if greatest.delay < delay {
-                *greatest = Greatest {
-                    delay,
-                    execution,
-                    fragment,
-                };
+                *greatest = Greatest { delay, execution, fragment };
                 raised(process, delay);
             }
         }

@@ -21,7 +21,8 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
             _ => {}
         }
     }
-    let mut sorted: Vec<_> = stays.iter().map(|((process, name), stay)| (*process, *stay, name)).collect();
+    let mut sorted: Vec<_> =
+        stays.iter().map(|((process, name), stay)| (*process, *stay, name)).collect();
     sorted.sort();
     for pair in sorted.windows(2) {
         let ((process, (_, left), first), (other, (entered, _), second)) = (&pair[0], &pair[1]);

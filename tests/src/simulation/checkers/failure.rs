@@ -19,9 +19,10 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
     let lost_all = pair.scenario.faults.iter().zip(&trace.faults_at);
     for (_, at) in lost_all.filter(|(fault, _)| matches!(fault.kind, FaultKind::CentralCrash(_))) {
         let limit = *at + LEASE + HEARTBEAT;
-        let overdue = trace.stood.iter().find(|stood| {
-            stood.from < *at && stood.until.is_none_or(|until| until > limit)
-        });
+        let overdue = trace
+            .stood
+            .iter()
+            .find(|stood| stood.from < *at && stood.until.is_none_or(|until| until > limit));
         if let Some(stood) = overdue {
             return Err(format!("a strand in process {} stayed held", stood.process));
         }
@@ -32,7 +33,8 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
 /// Where nothing depends on order, nothing of the program itself goes wrong and
 /// every loss is noticed, the same things time out.
 fn check_timeouts(pair: &Pair<'_>) -> Result<(), String> {
-    let noticed = |kind: &FaultKind| matches!(kind, FaultKind::Cut(..) | FaultKind::CentralCrash(_));
+    let noticed =
+        |kind: &FaultKind| matches!(kind, FaultKind::Cut(..) | FaultKind::CentralCrash(_));
     let comparable = pair.scenario.mode == Mode::Permit
         && pair.latency_max() == 0
         && !pair.program.depends_on_order()

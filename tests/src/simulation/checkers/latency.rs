@@ -2,52 +2,64 @@
 //! the first swap virtual times shift by at most 2δ. After it, programs may
 //! rightly go another way.
 
-use super::Pair;
-use super::order::first_swap;
+use std::collections::BTreeMap;
+
+use super::{Pair, control};
+use crate::simulation::trace::{Happened, Trace, What};
 
 pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
     let window = 2 * i64::try_from(pair.latency_max()).unwrap_or(i64::MAX);
     let without = pair.undisturbed.clocks();
-    let swap = first_swap(pair);
-    if let Some((overtaker, overtaken, apart)) = swap
-        && apart > window as u128
-        && first_strange(pair).is_none_or(|strange| overtaken.at <= strange)
-    {
-        return Err(format!(
-            "{} overtook {}, {apart} ns apart, more than {window}",
-            overtaker.name, overtaken.name
-        ));
-    }
-    let swapped_at = swap.map(|(_, overtaken, _)| overtaken.at);
-    for event in &pair.debugged.events {
-        if swapped_at.is_some_and(|at| event.at >= at) {
-            break;
-        }
-        let clock = event.clock().as_nanos();
-        let Some(expected) = without.get(&*event.name).map(|clock| clock.as_nanos()) else {
-            // Something else happened: that, too, must have been a close thing.
-            let close = |other: &&crate::simulation::trace::Happened| {
-                other.process == event.process && (other.clock().as_nanos() - clock).abs() <= window
-            };
-            if pair.undisturbed.events.iter().any(|other| close(&other)) {
-                break;
+    let expected = by_process(&pair.undisturbed);
+    let mut place: BTreeMap<usize, usize> = BTreeMap::new();
+    for event in pair.debugged.events.iter().filter(|event| event.what.is_gated()) {
+        let next = place.entry(event.process).or_default();
+        let expected = expected.get(&event.process).and_then(|events| events.get(*next));
+        *next += 1;
+        let clock = without.get(&*event.name).map(|clock| clock.as_nanos());
+        if expected.is_some_and(|expected| expected.name == event.name) {
+            let shift = event.clock().as_nanos() - clock.unwrap_or_default();
+            if shift.abs() > window {
+                let name = &event.name;
+                return Err(format!("{name} shifted by {shift} ns, more than {window}"));
             }
-            return Err(format!("{} happens only with the debugger", event.name));
-        };
-        if (clock - expected).abs() > window {
-            return Err(format!(
-                "{} shifted by {} ns, more than {window}",
-                event.name,
-                clock - expected
-            ));
+            continue;
         }
+        // Something else comes first, or happens at all: it must be close.
+        let clock = clock.unwrap_or(event.clock().as_nanos());
+        let apart = expected.map(|expected| (expected.clock().as_nanos() - clock).abs());
+        let close = apart.is_some_and(|apart| apart <= window) || is_close(pair, event, window);
+        // A newcomer has no virtual past; where it comes in depends on what has
+        // been heard of holds by then.
+        let newcomer = [Some(event), expected.copied()].into_iter().flatten().any(|event| {
+            event.what == What::Started && pair.is_outside(control(&event.name))
+        });
+        if close || newcomer {
+            return Ok(());
+        }
+        return Err(format!(
+            "{} instead of {:?}, {apart:?} ns apart",
+            event.name,
+            expected.map(|e| &e.name)
+        ));
     }
     Ok(())
 }
 
-/// When something first happened that does not happen without the debugger.
-fn first_strange(pair: &Pair<'_>) -> Option<ddbx_protocol::RealTime> {
-    let without = pair.undisturbed.clocks();
-    let strange = pair.debugged.events.iter().find(|event| !without.contains_key(&*event.name));
-    strange.map(|event| event.at)
+/// Whether something else happens that close to it, here, without the debugger.
+fn is_close(pair: &Pair<'_>, event: &Happened, window: i64) -> bool {
+    let clock = event.clock().as_nanos();
+    pair.undisturbed.events.iter().any(|other| {
+        other.process == event.process
+            && other.name != event.name
+            && (other.clock().as_nanos() - clock).abs() <= window
+    })
+}
+
+fn by_process(trace: &Trace) -> BTreeMap<usize, Vec<&Happened>> {
+    let mut all: BTreeMap<usize, Vec<&Happened>> = BTreeMap::new();
+    for event in trace.events.iter().filter(|event| event.what.is_gated()) {
+        all.entry(event.process).or_default().push(event);
+    }
+    all
 }

@@ -17,7 +17,9 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
         let waited = until.since(stood.from).as_nanos();
         if waited > held + allowed_for_news {
             let place = stood.process;
-            return Err(format!("a newcomer in {place} waited {waited} ns, {held} ns of them held"));
+            return Err(format!(
+                "a newcomer in {place} waited {waited} ns, {held} ns of them held"
+            ));
         }
     }
     Ok(())

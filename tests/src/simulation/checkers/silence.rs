@@ -18,7 +18,8 @@ pub(super) fn check_steady(pair: &Pair<'_>) -> Result<(), String> {
 /// A process that no held strand can reach, directly or through others that
 /// wait for it, hears nothing.
 pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
-    if pair.scenario.mode == Mode::Ask || pair.program.processes.iter().any(|p| p.joins_at.is_some())
+    if pair.scenario.mode == Mode::Ask
+        || pair.program.processes.iter().any(|p| p.joins_at.is_some())
     {
         return Ok(());
     }
@@ -37,7 +38,9 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
         }
     }
     match pair.debugged.messages_by_process.keys().find(|process| !concerned.contains(process)) {
-        Some(process) => Err(format!("process {process} heard something, concerned: {concerned:?}")),
+        Some(process) => {
+            Err(format!("process {process} heard something, concerned: {concerned:?}"))
+        }
         None => Ok(()),
     }
 }
