@@ -6,6 +6,7 @@ pub mod breakpoint;
 pub mod causality;
 pub mod event;
 pub mod ids;
+pub mod reading;
 pub mod safeguards;
 pub mod session;
 pub mod time;
@@ -17,6 +18,7 @@ pub use ids::{
     BreakpointId, CallId, ConnectionId, ControlId, EventId, EventNumber, HoldId, InvalidName,
     MethodName, PointLabel, ProcessName,
 };
+pub use reading::Reading;
 pub use safeguards::{AllOn, Safeguard, Safeguards};
 pub use session::{
     Open, Permit, ProcessIndex, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite,

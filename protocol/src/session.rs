@@ -2,8 +2,8 @@
 //!
 //! A *stop* is a strand that stands still: because of the user, or because of
 //! the rule. Each has a frozen clock; the greater its delay *now*, the earlier
-//! that clock. Only delays travel, as of the moment of sending, and the receiver
-//! turns them into a clock of its own: two machines' clocks are never compared.
+//! that clock. Messages that tell of frozen clocks also tell the time of sending,
+//! both by the sender's own clock: see [`crate::reading`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::breakpoint::Breakpoint;
 use crate::ids::BreakpointId;
-use crate::time::Delay;
+use crate::time::{Delay, RealTime, VirtualTime};
 
 /// A satellite that has heard nothing from central for this long, or the other
 /// way round, goes on alone.
@@ -102,8 +102,10 @@ pub enum ToCentral {
         reason: StopReason,
         /// Where it may still have an effect.
         stack: Stack,
-        /// Its delay at this moment.
-        delay: Delay,
+        /// Its clock, which stands.
+        clock: VirtualTime,
+        /// The time of sending.
+        sent: RealTime,
     },
     /// A strand goes on, or is gone, with this delay.
     Gone {
@@ -130,6 +132,8 @@ pub enum ToCentral {
         stack: Stack,
         /// Its delay; none for a newcomer, which takes over the greatest.
         delay: Option<Delay>,
+        /// The time of sending.
+        sent: RealTime,
     },
 }
 
@@ -172,6 +176,8 @@ pub enum ToSatellite {
 /// What a process must know to apply the rule by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permit {
+    /// The time of sending.
+    pub sent: RealTime,
     /// The greatest delay of any client so far; it only rises.
     pub floor: Delay,
     /// The stop elsewhere that is furthest behind and whose end nobody knows:
@@ -184,8 +190,8 @@ pub struct Permit {
 /// A stop elsewhere that only the user can end, directly or through others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open {
-    /// Its delay at the moment of sending; it grows.
-    pub delay: Delay,
+    /// Its clock, as central reads it.
+    pub clock: VirtualTime,
     /// Which.
     pub by: StopId,
 }
@@ -193,8 +199,8 @@ pub struct Open {
 /// A stop elsewhere that will go on with a known delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timed {
-    /// Its delay at the moment of sending; it grows until `leaves_with`.
-    pub delay: Delay,
+    /// Its clock, as central reads it.
+    pub clock: VirtualTime,
     /// The delay with which it goes on.
     pub leaves_with: Delay,
     /// Which.

@@ -148,6 +148,13 @@ impl Add<Duration> for VirtualTime {
     }
 }
 
+impl Sub<Duration> for VirtualTime {
+    type Output = Self;
+    fn sub(self, earlier: Duration) -> Self {
+        Self(self.0.saturating_sub_unsigned(nanos(earlier)))
+    }
+}
+
 impl Add<Duration> for Delay {
     type Output = Self;
     fn add(self, longer: Duration) -> Self {

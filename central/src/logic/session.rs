@@ -6,10 +6,11 @@
 //! a process that no held strand can reach hears nothing at all.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use ddbx_protocol::{
-    AllOn, Breakpoint, BreakpointId, Delay, Open, Permit, ProcessIndex, RealTime, Safeguard,
-    Safeguards, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite, VirtualTime,
+    AllOn, Breakpoint, BreakpointId, Delay, Open, Permit, ProcessIndex, Reading, RealTime,
+    Safeguard, Safeguards, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite, VirtualTime,
 };
 
 use super::ask;
@@ -75,6 +76,7 @@ pub struct Central<S: Safeguards = AllOn> {
 struct Member {
     floor: Delay,
     known: Known,
+    reading: Reading,
 }
 
 impl<S: Safeguards> Central<S> {
@@ -147,15 +149,22 @@ impl<S: Safeguards> Central<S> {
         }
         self.dirty = true;
         match message {
-            ToCentral::Stopped { number, reason, stack, delay } => {
+            ToCentral::Stopped { number, reason, stack, clock, sent } => {
+                let delay = sent.delay_of(clock);
+                let clock = self.read(now, from, clock, sent);
                 let class = self.stops.class(&stack);
                 let id = StopId { process: from, number };
+                let was_users = self.stops.get(id).is_some_and(|stop| stop.reason.is_users());
                 self.asked.remove(&id);
-                self.stops.insert(id, Stop { reason, class, clock: now - delay });
-                // Somebody who waits inside brings the delays of where it waits.
-                let inside = reason == StopReason::Inside;
-                let delay = if inside { delay.max(self.floor(from)) } else { delay };
-                self.raise(&stack, delay);
+                self.stops.insert(id, Stop { reason, class, clock });
+                if reason == StopReason::Inside {
+                    // Where it may go next, the delays of where it waits count.
+                    self.raise(&stack, delay.max(self.floor(from)));
+                } else if was_users {
+                    // What the user held is charged, though the rule still says
+                    // wait.
+                    self.raise(&stack, delay);
+                }
             }
             ToCentral::Gone { number, delay } => {
                 let id = StopId { process: from, number };
@@ -175,9 +184,9 @@ impl<S: Safeguards> Central<S> {
                     self.raise(&Stack::home(to), floor);
                 }
             }
-            ToCentral::Ask { number, stack, delay } => {
+            ToCentral::Ask { number, stack, delay, sent } => {
                 let (clock, delay) = match delay {
-                    Some(delay) => (now - delay, delay),
+                    Some(delay) => (self.read(now, from, sent - delay, sent), delay),
                     None => self.newcomer(now, from),
                 };
                 self.raise(&stack, delay);
@@ -336,6 +345,25 @@ impl<S: Safeguards> Central<S> {
         }
     }
 
+    /// A clock of a member, as one of central's.
+    fn read(
+        &mut self,
+        now: RealTime,
+        from: ProcessIndex,
+        clock: VirtualTime,
+        sent: RealTime,
+    ) -> VirtualTime {
+        let Some(member) = self.members.get_mut(&from) else { return clock };
+        if self.stops.in_process(from).is_empty() {
+            member.reading.forget();
+        }
+        let too_late = member.reading.hear(now, sent);
+        if too_late > Duration::ZERO {
+            self.stops.set_back(from, too_late);
+        }
+        member.reading.read(clock)
+    }
+
     fn send(&mut self, to: ProcessIndex, message: ToSatellite) {
         if self.members.contains_key(&to) {
             self.outputs.push_back((to, message));
@@ -380,15 +408,12 @@ impl<S: Safeguards> Central<S> {
     }
 }
 
-/// Delays as of now: the receiver makes clocks of its own from them.
 fn permit(now: RealTime, floor: Delay, known: &Known) -> Permit {
+    let timed = known.timed.iter();
     Permit {
+        sent: now,
         floor,
-        open: known.open.map(|(clock, by)| Open { delay: now.delay_of(clock), by }),
-        timed: known
-            .timed
-            .iter()
-            .map(|&(clock, leaves_with, by)| Timed { delay: now.delay_of(clock), leaves_with, by })
-            .collect(),
+        open: known.open.map(|(clock, by)| Open { clock, by }),
+        timed: timed.map(|&(clock, leaves_with, by)| Timed { clock, leaves_with, by }).collect(),
     }
 }

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ddbx_protocol::{ProcessIndex, Safeguards, Stack, StopId, StopReason, VirtualTime};
 
@@ -101,6 +102,16 @@ impl<S: Safeguards> Stops<S> {
             }
         }
         Some(stop)
+    }
+
+    /// The clocks of a process were read too late: all of them by as much.
+    pub fn set_back(&mut self, process: ProcessIndex, by: Duration) {
+        for id in self.in_process(process) {
+            if let Some(stop) = self.remove(id) {
+                let clock = stop.clock - by;
+                self.insert(id, Stop { clock, ..stop });
+            }
+        }
     }
 
     /// A stop.

@@ -45,6 +45,7 @@ impl Inside {
     /// blocked, else those that are less delayed than others here.
     pub(super) fn register(
         &mut self,
+        now: RealTime,
         blocked: bool,
         floor: Delay,
         reason: StopReason,
@@ -55,8 +56,9 @@ impl Inside {
             if waiter.number.is_none() && (blocked || waiter.strand.delay < floor) {
                 *next_number += 1;
                 waiter.number = Some(*next_number);
-                let (stack, delay) = (waiter.strand.stack.clone(), waiter.strand.delay);
-                tell(ToCentral::Stopped { number: *next_number, reason, stack, delay });
+                let (number, stack) = (*next_number, waiter.strand.stack.clone());
+                let clock = now - waiter.strand.delay;
+                tell(ToCentral::Stopped { number, reason, stack, clock, sent: now });
             }
         }
     }

@@ -9,7 +9,7 @@
 //! of whom does not change while both stand.
 
 use ddbx_protocol::session::HEARTBEAT;
-use ddbx_protocol::{Delay, Permit, RealTime, StopId, VirtualTime};
+use ddbx_protocol::{Delay, Permit, Reading, RealTime, StopId, VirtualTime};
 
 /// The rule for one process, in that process's own clock.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +17,7 @@ pub struct LocalPermit {
     floor: Delay,
     open: Option<(VirtualTime, StopId)>,
     timed: Vec<(VirtualTime, Delay, StopId)>,
+    reading: Reading,
 }
 
 /// Whether a strand may go on.
@@ -48,23 +49,17 @@ impl LocalPermit {
         rises
     }
 
-    /// Takes over what central says. Delays are as of the moment of sending: by
-    /// now they have grown, so the clocks computed here can only be late, and of
-    /// two readings of one clock the earlier is the better. Without that, a
-    /// strand that has waited for a stop could find it ahead of itself just
-    /// because the last message took longer.
+    /// Takes over what central says.
     pub fn adopt(&mut self, now: RealTime, permit: &Permit) {
         self.raise(permit.floor);
-        let before = std::mem::take(self);
-        let read = |delay, by| before.clock_of(by).unwrap_or(now - delay).min(now - delay);
-        self.floor = before.floor;
-        self.open = permit.open.map(|open| (read(open.delay, open.by), open.by));
-        self.timed.extend(permit.timed.iter().map(|t| (read(t.delay, t.by), t.leaves_with, t.by)));
-    }
-
-    fn clock_of(&self, stop: StopId) -> Option<VirtualTime> {
-        let timed = self.timed.iter().map(|&(clock, _, by)| (clock, by));
-        self.open.into_iter().chain(timed).find(|(_, by)| *by == stop).map(|(clock, _)| clock)
+        self.reading.hear(now, permit.sent);
+        let read = |clock| self.reading.read(clock);
+        self.open = permit.open.map(|open| (read(open.clock), open.by));
+        let timed = permit.timed.iter();
+        self.timed = timed.map(|t| (read(t.clock), t.leaves_with, t.by)).collect();
+        if self.is_quiet() {
+            self.reading.forget();
+        }
     }
 
     /// Judges a strand whose clock shows `clock` and whose delay is `delay`.
@@ -101,5 +96,6 @@ impl LocalPermit {
         let open = self.open.take().map(|(behind, _)| now.delay_of(behind) + HEARTBEAT);
         self.floor = self.greatest().max(open.unwrap_or_default());
         self.timed.clear();
+        self.reading.forget();
     }
 }

@@ -172,7 +172,7 @@ impl<S: Safeguards> Satellite<S> {
             let clock = now - Delay::ZERO;
             let number = self.file_stop(strand.clone(), gate.clone(), StopReason::Delay, clock);
             let stack = strand.stack.clone();
-            self.send(ToCentral::Ask { number, stack, delay: None });
+            self.send(ToCentral::Ask { number, stack, delay: None, sent: now });
             return Verdict::Stopped;
         }
         let mut strand = strand.clone();
@@ -192,7 +192,7 @@ impl<S: Safeguards> Satellite<S> {
     /// A strand begins to wait inside the program.
     pub fn handle_wait_inside(&mut self, now: RealTime, strand: &Strand) {
         self.inside.insert(now, strand);
-        self.register_inside();
+        self.register_inside(now);
     }
 
     /// A strand that waited inside the program goes on, with this delay.
@@ -225,9 +225,9 @@ impl<S: Safeguards> Satellite<S> {
     }
 
     /// Central has answered: its rules hold from now on.
-    pub fn handle_attached(&mut self) {
+    pub fn handle_attached(&mut self, now: RealTime) {
         self.attached = true;
-        self.register_inside();
+        self.register_inside(now);
     }
 
     /// Central is lost: nobody stays held, delays stay.
@@ -255,11 +255,11 @@ impl<S: Safeguards> Satellite<S> {
         match message {
             ToSatellite::Permit(permit) => {
                 self.permit.adopt(now, &permit);
-                self.register_inside();
+                self.register_inside(now);
             }
             ToSatellite::Vanished { permit } => {
                 self.permit.adopt(now, &permit);
-                self.register_inside();
+                self.register_inside(now);
                 self.go_on_at_once(now);
             }
             ToSatellite::Continue { number } => self.end_users_stop(now, number),
@@ -340,7 +340,7 @@ impl<S: Safeguards> Satellite<S> {
         }
         if self.permit.raise(delay) {
             self.send(ToCentral::Raised { floor: delay });
-            self.register_inside();
+            self.register_inside(now);
         }
         let judgement =
             if self.is_gated(gate) { self.judge(clock, delay, None) } else { Judgement::Go };
@@ -443,13 +443,13 @@ impl<S: Safeguards> Satellite<S> {
         let Some(stop) = self.stops.get(number) else { return };
         let is_users = stop.reason.is_users();
         let message = if self.mode == Mode::Ask && !is_users {
-            ToCentral::Ask { number, stack: stop.stack(), delay: Some(stop.least) }
+            ToCentral::Ask { number, stack: stop.stack(), delay: Some(stop.least), sent: now }
         } else {
             stop.as_message(now, number)
         };
         self.send(message);
         if is_users {
-            self.register_inside();
+            self.register_inside(now);
         }
     }
 
@@ -488,7 +488,7 @@ impl<S: Safeguards> Satellite<S> {
         stop.broke |= reason.is_users();
         self.stops.insert(number, stop);
         self.permit.raise(delay);
-        self.register_inside();
+        self.register_inside(now);
     }
 
     fn begin_process_hold(&mut self, now: RealTime, number: u64, scope: Scope) {
@@ -585,7 +585,7 @@ impl<S: Safeguards> Satellite<S> {
 
     /// Tells central of those who wait inside while something affects this
     /// process.
-    fn register_inside(&mut self) {
+    fn register_inside(&mut self, now: RealTime) {
         if !self.attached || !self.safeguards.on(Safeguard::InsideFollowed) {
             return;
         }
@@ -598,7 +598,7 @@ impl<S: Safeguards> Satellite<S> {
         let outputs = &mut self.outputs;
         let tell = |message| outputs.push_back(Output::Send(message));
         let floor = self.permit.floor();
-        self.inside.register(blocked, floor, reason, &mut self.next_number, tell);
+        self.inside.register(now, blocked, floor, reason, &mut self.next_number, tell);
     }
 
     fn send(&mut self, message: ToCentral) {

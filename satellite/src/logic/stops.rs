@@ -37,8 +37,8 @@ impl Stop {
     }
 
     pub(super) fn as_message(&self, now: RealTime, number: u64) -> ToCentral {
-        let (reason, delay) = (self.reason, self.grown(now));
-        ToCentral::Stopped { number, reason, stack: self.stack(), delay }
+        let (reason, clock, stack) = (self.reason, self.clock, self.stack());
+        ToCentral::Stopped { number, reason, stack, clock, sent: now }
     }
 }
 

@@ -194,10 +194,9 @@ impl World<'_> {
         if let Some(timer) = call.callee_timer.take() {
             self.disarm(timer);
         }
-        if self.call(id).is_wanted {
-            self.call(id).response_delay = delay;
-            self.post(from, to, delay, Message::Response(id));
-        }
+        // Whether anybody still waits for it, only the caller's process knows.
+        self.call(id).response_delay = delay;
+        self.post(from, to, delay, Message::Response(id));
     }
 
     /// A response has reached its caller.

@@ -93,7 +93,7 @@ impl World<'_> {
             if let Some(central) = &mut self.debugger.central {
                 central.handle_joined(index(process), &callees, Delay::ZERO);
             }
-            self.processes[process].satellite.handle_attached();
+            self.processes[process].satellite.handle_attached(self.now);
         }
         self.plant();
         while let Some((to, message)) =
@@ -285,7 +285,7 @@ impl World<'_> {
             }
             Duty::Welcome(process, epoch) => {
                 if self.debugger.links[process].epoch == epoch && self.processes[process].is_alive {
-                    self.processes[process].satellite.handle_attached();
+                    self.processes[process].satellite.handle_attached(self.now);
                     self.drain(process);
                 }
             }

@@ -31,9 +31,10 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
         let close = apart.is_some_and(|apart| apart <= window) || is_close(pair, event, window);
         // A newcomer has no virtual past; where it comes in depends on what has
         // been heard of holds by then.
-        let newcomer = [Some(event), expected.copied()].into_iter().flatten().any(|event| {
-            event.what == What::Started && pair.is_outside(control(&event.name))
-        });
+        let newcomer = [Some(event), expected.copied()]
+            .into_iter()
+            .flatten()
+            .any(|event| event.what == What::Started && pair.is_outside(control(&event.name)));
         if close || newcomer {
             return Ok(());
         }
