@@ -392,17 +392,17 @@ impl<S: Safeguards> Central<S> {
         }
     }
 
-    /// The clock of a newcomer: it has the greatest delay of any client, but is
-    /// just ahead of whoever stands still and is furthest behind. And the delay
-    /// with which it goes on at the least.
+    /// The clock of a newcomer: it has the greatest delay of any client, and
+    /// comes just after whoever stands still and is furthest behind. And the
+    /// delay with which it goes on at the least.
     fn newcomer(&mut self, now: RealTime, process: ProcessIndex) -> (VirtualTime, Delay) {
         let all = known(&mut self.stops, &self.topology, &self.floors);
         let known = all.get(&process).cloned().unwrap_or_default();
-        let timed = known.timed.iter().map(|(_, leaves_with, _)| *leaves_with);
-        let delay = timed.fold(self.floor(process), Delay::max);
+        let delay = self.floor(process);
         let held = self.stops.in_process(process).into_iter();
         let held = held.filter_map(|id| self.stops.get(id).filter(|stop| stop.reason.is_users()));
-        let standing = held.map(|stop| stop.clock).chain(known.open.map(|(clock, _)| clock)).min();
+        let standing = held.map(|stop| stop.clock).chain(known.open.map(|(clock, _)| clock));
+        let standing = standing.chain(known.timed.iter().map(|(clock, ..)| *clock)).min();
         let clock = standing.map_or(now - delay, VirtualTime::just_after);
         (clock.min(now - delay), delay)
     }

@@ -83,9 +83,10 @@ impl LocalPermit {
         self.open
     }
 
-    /// The greatest delay that any client has, or will have when it goes on.
-    pub fn greatest(&self) -> Delay {
-        self.timed.iter().map(|(_, leaves_with, _)| *leaves_with).fold(self.floor, Delay::max)
+    /// The clock of whoever stands still elsewhere and is furthest behind.
+    pub fn furthest_behind(&self) -> Option<VirtualTime> {
+        let timed = self.timed.iter().map(|(clock, ..)| *clock);
+        self.open.map(|(clock, _)| clock).into_iter().chain(timed).min()
     }
 
     /// Central is gone: nobody will say how these stops end. Whoever waited for
@@ -94,8 +95,8 @@ impl LocalPermit {
     /// above all, must allow for that.
     pub fn let_go(&mut self, now: RealTime) {
         let open = self.open.take().map(|(behind, _)| now.delay_of(behind) + HEARTBEAT);
-        self.floor = self.greatest().max(open.unwrap_or_default());
-        self.timed.clear();
+        let timed = self.timed.drain(..).map(|(_, leaves_with, _)| leaves_with);
+        self.floor = timed.chain(open).fold(self.floor, Delay::max);
         self.reading.forget();
     }
 }

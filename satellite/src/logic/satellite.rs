@@ -176,17 +176,16 @@ impl<S: Safeguards> Satellite<S> {
             return Verdict::Stopped;
         }
         let mut strand = strand.clone();
-        strand.delay = self.permit.greatest();
-        // Whoever stands still and is furthest behind: the newcomer comes just
-        // after it, goes on with it, and with its delay.
-        let clock = self.furthest_standing().map(|(clock, _)| clock.just_after());
-        match clock.filter(|clock| *clock < now - strand.delay) {
-            Some(clock) => {
-                self.stop(now, strand, gate.clone(), StopReason::Delay, clock);
-                Verdict::Stopped
-            }
-            None => self.handle_event(now, &strand, gate),
-        }
+        strand.delay = self.permit.floor();
+        // It comes just after whoever stands still and is furthest behind (and so
+        // after all that has happened here), and goes on with that one.
+        let held = self.stops.furthest_held(None).map(|(clock, _)| clock);
+        let standing = held.into_iter().chain(self.permit.furthest_behind()).min();
+        let clock = standing.map(VirtualTime::just_after).filter(|c| *c < now - strand.delay);
+        let Some(clock) = clock else { return self.handle_event(now, &strand, gate) };
+        self.stop(now, strand, gate.clone(), StopReason::Delay, clock);
+        self.pump(now);
+        Verdict::Stopped
     }
 
     /// A strand begins to wait inside the program.
@@ -237,6 +236,9 @@ impl<S: Safeguards> Satellite<S> {
         self.hold = ProcessHold::default();
         self.inside.forget_numbers();
         self.permit.let_go(now);
+        // What waited here for what was held here goes on after it.
+        let held = self.stops.furthest_held(None).map(|(clock, _)| now.delay_of(clock));
+        self.permit.raise(held.unwrap_or_default());
         self.next_due = None;
         self.outputs.retain(|output| !matches!(output, Output::Send(_)));
         for number in self.stops.numbers() {

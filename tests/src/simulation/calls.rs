@@ -373,7 +373,11 @@ impl World<'_> {
             Message::Cancel(id) => format!("{} cancel", self.calls[id].name),
         };
         let latency = Duration::from_nanos(self.chance(&name, &self.scenario.network));
-        let (last_clock, last_real) = self.fifo.get(&(from, to)).copied().unwrap_or_default();
+        let (mut last_clock, last_real) = self.fifo.get(&(from, to)).copied().unwrap_or_default();
+        if !self.scenario.faults.is_empty() {
+            // Clocks may have been set back by a loss: only real order is left.
+            last_clock = self.now - delay;
+        }
         let clock = (self.now - delay + latency).max(last_clock);
         let real = (clock + delay).max(last_real).max(self.now);
         self.fifo.insert((from, to), (clock, real));

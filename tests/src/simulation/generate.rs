@@ -40,6 +40,8 @@ struct Features {
     outside: bool,
     late: bool,
     callbacks: bool,
+    /// All processes are clients of one server and of nobody else.
+    hub: bool,
     grain: Nanos,
 }
 
@@ -47,7 +49,8 @@ struct Features {
 pub fn generate(seed: u64, options: &Options) -> (Program, Scenario) {
     let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xddb);
     let features = Features::pick(&mut rng);
-    let processes = options.processes.unwrap_or_else(|| rng.usize(2..=6));
+    let most = if features.hub { 3 } else { 6 };
+    let processes = options.processes.unwrap_or_else(|| rng.usize(2..=most));
     let callees = callees(&mut rng, &features, processes);
     let program = Maker { rng: &mut rng, features: &features, processes, callees }.program();
     let scenario = scenario(seed, options, &program, &features, &mut rng);
@@ -68,9 +71,10 @@ impl Features {
             outside: false,
             late: false,
             callbacks: false,
+            hub: false,
             grain: 1,
         };
-        match rng.u8(0..12) {
+        match rng.u8(0..14) {
             // Plain nested calls: comparable with Algorithm D offline.
             0 | 1 => Self { callbacks: rng.bool(), ..none },
             // Ties everywhere, and nothing that would depend on who wins them.
@@ -79,7 +83,12 @@ impl Features {
             5 => Self { branches: true, races: true, sleeps: true, deadlines: true, ..none },
             6 | 7 => Self { locks: true, single_threaded: true, branches: rng.bool(), ..none },
             8 => Self { outside: true, late: true, deadlines: rng.bool(), ..none },
-            // Connections that are made late, while something is held.
+            // Who queues for a server has nobody else in common with whom it
+            // queues behind.
+            9 | 10 => {
+                let single_threaded = rng.bool();
+                Self { hub: true, single_threaded, deadlines: !single_threaded, ..none }
+            }
             _ => {
                 let locks = rng.bool();
                 Self {
@@ -94,6 +103,7 @@ impl Features {
                     outside: rng.u8(0..3) == 0,
                     late: rng.u8(0..4) == 0,
                     callbacks: !locks && rng.bool(),
+                    hub: false,
                     grain: 1,
                 }
             }
@@ -114,6 +124,10 @@ struct Maker<'a> {
 fn callees(rng: &mut Rng, features: &Features, processes: usize) -> Vec<Vec<usize>> {
     let most = if rng.u8(0..3) == 0 { processes } else { rng.usize(1..=2) };
     let mut all = Vec::new();
+    if features.hub {
+        let clients = vec![vec![processes - 1]; processes - 1];
+        return clients.into_iter().chain([Vec::new(), vec![processes - 1]]).collect();
+    }
     for process in 0..=processes {
         let first = if features.callbacks || process == processes { 0 } else { process + 1 };
         let mut others: Vec<usize> = (first..processes).filter(|p| *p != process).collect();
@@ -132,16 +146,19 @@ impl Maker<'_> {
         let mut program = Program::default();
         for process in 0..self.processes {
             let methods = (0..LEVELS).map(|level| self.body(process, level + 1, 3)).collect();
-            let single_threaded = self.features.single_threaded && self.rng.bool();
+            let is_hub = self.features.hub && process + 1 == self.processes;
+            let single_threaded = self.features.single_threaded && (is_hub || self.rng.bool());
             program.processes.push(Process { single_threaded, joins_at: None, methods });
         }
-        let roots = self.rng.usize(2..=5);
+        let roots = if self.features.hub { 6 } else { self.rng.usize(2..=5) };
         for _ in 0..roots {
             // Low processes are clients, high ones servers, mostly.
             let process = self.rng.usize(..self.processes).min(self.rng.usize(..self.processes));
             let is_outside = self.features.outside && self.rng.bool();
             let body = self.body(process, 0, 4);
-            let starts_at = self.time(0..=10 * MILLI);
+            // Some come from outside when holds are over.
+            let latest = if is_outside { 80 * MILLI } else { 10 * MILLI };
+            let starts_at = self.time(0..=latest);
             program.roots.push(Root { process, starts_at, is_outside, body });
         }
         if self.features.late {
@@ -162,8 +179,10 @@ impl Maker<'_> {
 
     fn body(&mut self, process: usize, level: usize, most: usize) -> Vec<Op> {
         let mut body = Vec::new();
+        let slow = self.features.hub && self.features.deadlines && level > 0;
+        let longest = if slow { 6 * MILLI } else { 1_500 * MICRO };
         for _ in 0..self.rng.usize(1..=most) {
-            body.push(Op::Work(self.time(10 * MICRO..=1_500 * MICRO)));
+            body.push(Op::Work(self.time(10 * MICRO..=longest)));
             body.push(self.op(process, level, 2));
         }
         if self.rng.bool() {
@@ -204,6 +223,9 @@ impl Maker<'_> {
     }
 
     fn inner(&mut self, process: usize, level: usize, depth: usize) -> Vec<Op> {
+        if self.rng.u8(0..4) == 0 {
+            return vec![Op::Work(self.time(2 * MILLI..=8 * MILLI))];
+        }
         let work = Op::Work(self.time(10 * MICRO..=1_500 * MICRO));
         vec![work, self.op(process, level, depth - 1)]
     }
@@ -227,7 +249,8 @@ impl Maker<'_> {
         let callee = *self.rng.choice(&self.callees[process])?;
         let method = self.rng.usize(level..LEVELS);
         let wants_deadline = self.features.deadlines && self.rng.u8(0..3) > 0;
-        let deadline = wants_deadline.then(|| self.time(MILLI..=12 * MILLI));
+        let longest = if self.features.hub { 4 * MILLI } else { 12 * MILLI };
+        let deadline = wants_deadline.then(|| self.time(MILLI..=longest));
         Some(Op::Call { process: callee, method, deadline })
     }
 
@@ -251,7 +274,7 @@ fn scenario(
     let plain = program.is_plain();
     let breakpoints = (0..rng.usize(1..=4))
         .map(|_| BreakAt {
-            process: rng.usize(..processes),
+            process: if features.hub { processes - 1 } else { rng.usize(..processes) },
             event: *rng
                 .choice(&[
                     Some(RpcEvent::Call),

@@ -25,7 +25,7 @@ use super::tasks::{Lock, Task};
 use super::trace::{Happened, Stood, Trace, What};
 
 /// After this long everything that is going to happen has happened.
-const END: RealTime = RealTime::from_nanos(120_000_000_000);
+const END: RealTime = RealTime::from_nanos(100_000_000_000_000);
 
 /// Something that will happen.
 pub(super) enum Event {
