@@ -35,12 +35,9 @@ pub fn evaluate<S: Safeguards>(
     let mut granted = Vec::new();
     loop {
         let going = may_go(now, stops, topology, floors, at_once);
-        for &id in &going {
-            let Some(stop) = stops.remove(id) else {
-                continue;
-            };
-            let came_with = asked.remove(&id).unwrap_or_default();
-            let delay = came_with.max(floor(floors, id.process));
+        for (&id, &delay) in &leaving(&going, stops, topology, floors, asked) {
+            let Some(stop) = stops.remove(id) else { continue };
+            asked.remove(&id);
             for &affected in stops.affected(stop.class, topology).iter() {
                 let floor = floors.entry(affected).or_default();
                 *floor = (*floor).max(delay);
@@ -95,6 +92,37 @@ fn may_go<S: Safeguards>(
         });
         let Some((id, _)) = blocked else { return going };
         going.remove(id);
+    }
+}
+
+/// The delays with which they go: at least what they came with and the floor
+/// where they stand; and those that go together, with the greatest of each other.
+fn leaving<S: Safeguards>(
+    going: &BTreeSet<StopId>,
+    stops: &mut Stops<S>,
+    topology: &Topology,
+    floors: &Floors,
+    asked: &BTreeMap<StopId, Delay>,
+) -> BTreeMap<StopId, Delay> {
+    let came_with = |id| asked.get(&id).copied().unwrap_or_default();
+    let mut delays: BTreeMap<StopId, Delay> =
+        going.iter().map(|id| (*id, came_with(*id).max(floor(floors, id.process)))).collect();
+    loop {
+        let mut changed = false;
+        for &by in going {
+            let Some(class) = stops.get(by).map(|stop| stop.class) else { continue };
+            let affected = stops.affected(class, topology);
+            for &id in going.iter().filter(|id| affected.contains(&id.process)) {
+                let tied = stops.get(id).map(|s| s.clock) == stops.get(by).map(|s| s.clock);
+                if tied && delays[&id] < delays[&by] {
+                    delays.insert(id, delays[&by]);
+                    changed = true;
+                }
+            }
+        }
+        if !changed {
+            return delays;
+        }
     }
 }
 

@@ -213,7 +213,11 @@ impl<S: Safeguards> Satellite<S> {
             self.send(ToCentral::Gone { number, delay: waiter.strand.delay });
         }
         if let Some(number) = self.stops.number_of(strand) {
-            self.forget(now, number, |stop| stop.grown(now));
+            // What the user held counts; what it only waited does not.
+            let charged = |stop: &Stop| {
+                if stop.reason.is_users() { stop.grown(now) } else { stop.least }
+            };
+            self.forget(now, number, charged);
             self.pump(now);
         }
     }

@@ -1,37 +1,236 @@
-fn main() {
-    use ddbx_tests::simulation::{checkers::*, generate::*};
-    let a: Vec<String> = std::env::args().collect();
-    let (from, to): (u64, u64) = (a[1].parse().unwrap(), a[2].parse().unwrap());
-    let mut o = Options { faults: a.get(3).is_some_and(|x| x == "f"), ..Default::default() };
-    if let Some(n) = a.get(4) {
-        o.sabotage = ddbx_protocol::Safeguard::ALL.into_iter().find(|s| s.to_string() == *n);
+//! Runs the whole debugger through many seeded schedules and checks what must
+//! hold.
+
+use std::ops::{Range, RangeInclusive};
+use std::process::ExitCode;
+
+use clap::Parser;
+use ddbx_protocol::Safeguard;
+use ddbx_tests::simulation::checkers::{Pair, Violation};
+use ddbx_tests::simulation::generate::{Options, generate};
+use ddbx_tests::simulation::scenario::Mode;
+use ddbx_tests::simulation::seeds::{Tally, run};
+use ddbx_tests::simulation::{describe, picture, scale, shrink};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+/// Run the whole debugger, satellites, central and network, through seeded
+/// schedules, and check that it changes neither order nor timeouts.
+#[derive(Parser)]
+#[command(name = "simulate", version, after_help = EXAMPLES)]
+struct Cli {
+    /// Which seeds, the last one not included
+    #[arg(long, value_name = "A..B", default_value = "0..1000", value_parser = seeds)]
+    seeds: Range<u64>,
+
+    /// Let things go wrong: crashes, cut and half-open connections, stalls
+    #[arg(long)]
+    faults: bool,
+
+    /// How many processes a program has; random if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    processes: Option<u32>,
+
+    /// How the rule is applied: by satellites, or by asking central at every event
+    #[arg(long, value_name = "permit|ask", value_parser = mode, default_value = "permit")]
+    mode: Mode,
+
+    /// How long debugger messages take, such as 0, 20us or 0..50us; if not given,
+    /// nothing in about half of the schedules, up to 50us in the others
+    #[arg(long, value_name = "TIME|A..B", value_parser = latency)]
+    latency: Option<RangeInclusive<u64>>,
+
+    /// Leave a clause of the rule out, and stop at the first seed that shows it
+    #[arg(long, value_name = "NAME", value_parser = sabotage)]
+    sabotage: Option<Safeguard>,
+
+    /// List what can be left out
+    #[arg(long)]
+    list_sabotages: bool,
+
+    /// Count the messages of one hold with more and more processes that it does
+    /// not concern
+    #[arg(long)]
+    scale: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  simulate --seeds 0..10000                  exit code 1 if any promise is broken
+  simulate --seeds 0..10000 --faults
+  simulate --seeds 0..5000 --sabotage timers-not-gated
+  simulate --seeds 4711..4712                one schedule again
+  simulate --scale                           who hears of a hold";
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if cli.list_sabotages {
+        list_sabotages(cli.json);
+        return ExitCode::SUCCESS;
     }
-    let t = std::time::Instant::now();
-    let mut bad = 0;
-    let mut by: std::collections::BTreeMap<&str, (u64, u64)> = Default::default();
-    let mut events = 0;
-    let mut held = 0;
-    for seed in from..to {
-        let (p, s) = generate(seed, &o);
-        let pair = Pair::run(&p, &s);
-        events += pair.debugged.events.len();
-        held += pair.debugged.holds;
-        let v = check(&pair);
-        if to - from == 1 {
+    if cli.scale {
+        return print_scale(cli.json);
+    }
+    let options = Options {
+        processes: cli.processes.map(|processes| processes as usize),
+        faults: cli.faults,
+        mode: Some(cli.mode),
+        latency: cli.latency.clone(),
+        sabotage: cli.sabotage,
+    };
+    let bar = ProgressBar::new(cli.seeds.end - cli.seeds.start)
+        .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} {eta}").expect("valid"));
+    let tally =
+        run(cli.seeds.clone(), &options, cli.sabotage.is_some(), |done| bar.set_position(done));
+    bar.finish_and_clear();
+    if cli.json {
+        println!("{}", as_json(&tally, cli.sabotage));
+    } else {
+        print_tally(&tally, &options);
+    }
+    if tally.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn as_json(tally: &Tally, sabotage: Option<Safeguard>) -> Value {
+    let caught = tally.violations.first().map(|(seed, _)| *seed);
+    let violations = tally
+        .violations
+        .iter()
+        .map(|(seed, found)| json!({"seed": seed, "checker": found.checker, "what": found.what}));
+    json!({
+        "schedules": tally.schedules,
+        "events": tally.events,
+        "holds": tally.holds,
+        "messages": tally.messages,
+        "violations": violations.collect::<Vec<_>>(),
+        "sabotage": sabotage.map(|safeguard| safeguard.to_string()),
+        "caught_at_seed": caught.filter(|_| sabotage.is_some()),
+    })
+}
+
+fn print_tally(tally: &Tally, options: &Options) {
+    println!(
+        "{} schedules, {} events, {} holds; messages {:?}",
+        tally.schedules, tally.events, tally.holds, tally.messages
+    );
+    let Some((seed, first)) = tally.violations.first() else {
+        match options.sabotage {
+            Some(sabotage) => println!("{sabotage}: not caught"),
+            None => println!("no violations"),
+        }
+        return;
+    };
+    if let Some(sabotage) = options.sabotage {
+        println!("{sabotage}: caught at seed {seed} by \"{}\": {}", first.checker, first.what);
+        return;
+    }
+    for (seed, Violation { checker, what }) in &tally.violations {
+        println!("seed {seed}: {checker}: {what}");
+    }
+    print_case(*seed, first, options);
+}
+
+/// The first violation, as small as it gets, and how to see it again.
+fn print_case(seed: u64, found: &Violation, options: &Options) {
+    let (program, scenario) = generate(seed, options);
+    let (program, scenario) = shrink::shrink(program, scenario, found.checker);
+    let pair = Pair::run(&program, &scenario);
+    println!("\nseed {seed} made smaller:\n{}", describe::program(&program));
+    println!("{}", describe::scenario(&scenario));
+    let with = picture::picture(&program, &pair.debugged, &pair.undisturbed);
+    let without = picture::picture(&program, &pair.undisturbed, &pair.debugged);
+    println!("with the debugger:\n{with}\nwithout:\n{without}");
+    let faults = if options.faults { " --faults" } else { "" };
+    let mode = if options.mode == Some(Mode::Ask) { " --mode ask" } else { "" };
+    let processes = options.processes.map_or(String::new(), |n| format!(" --processes {n}"));
+    let latency = options.latency.as_ref();
+    let latency =
+        latency.map_or(String::new(), |l| format!(" --latency {}ns..{}ns", l.start(), l.end()));
+    let range = format!("{seed}..{}", seed + 1);
+    println!(
+        "again: cargo run --release -p ddbx-tests --bin simulate -- --seeds {range}{faults}{mode}{processes}{latency}"
+    );
+}
+
+fn list_sabotages(json: bool) {
+    let names: Vec<String> = Safeguard::ALL.iter().map(ToString::to_string).collect();
+    if json {
+        println!("{}", json!(names));
+    } else {
+        println!("{}", names.join("\n"));
+    }
+}
+
+/// One hold that concerns five processes, among 5, 100 and 1,000.
+fn print_scale(json: bool) -> ExitCode {
+    let concerned = 5;
+    let rows: Vec<scale::Scale> =
+        [concerned, 100, 1_000].into_iter().map(|n| scale::measure(n, concerned)).collect();
+    for row in &rows {
+        let total: u64 = row.messages.values().sum();
+        let steady: u64 = row.steady.values().sum();
+        if json {
+            let line = json!({
+                "processes": row.processes,
+                "concerned": concerned,
+                "heard": row.heard,
+                "messages": row.messages,
+                "rpcs": row.rpcs,
+                "messages_without_hold": steady,
+            });
+            println!("{line}");
+        } else {
             println!(
-                "{p:#?}\n{s:#?}\n{}\n{}",
-                ddbx_tests::simulation::picture::picture(&p, &pair.debugged, &pair.undisturbed),
-                ddbx_tests::simulation::picture::picture(&p, &pair.undisturbed, &pair.debugged)
+                "{:>5} processes, {concerned} concerned: {} heard something, {total} messages {:?}; \
+                 {steady} messages for {} RPCs without a hold",
+                row.processes, row.heard, row.messages, row.rpcs
             );
         }
-        for x in &v {
-            let e = by.entry(x.checker).or_insert((0, seed));
-            e.0 += 1;
-            if bad < 12 {
-                println!("{seed} {} {}", x.checker, x.what);
-            }
-        }
-        bad += !v.is_empty() as u32;
     }
-    println!("{bad} bad of {} {by:?} events {events} holds {held} {:?}", to - from, t.elapsed());
+    let same = rows.iter().all(|row| row.messages == rows[0].messages);
+    let only_concerned = rows.iter().all(|row| row.heard <= concerned);
+    let silent = rows.iter().all(|row| row.steady.is_empty());
+    if same && only_concerned && silent { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let (from, to) = text.split_once("..").ok_or("give a range such as 0..1000")?;
+    let number = |text: &str| text.parse().map_err(|_| format!("{text:?} is not a seed"));
+    let (from, to) = (number(from)?, number(to)?);
+    if from < to { Ok(from..to) } else { Err("the range is empty".to_owned()) }
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    match text {
+        "permit" => Ok(Mode::Permit),
+        "ask" => Ok(Mode::Ask),
+        _ => Err("give permit or ask".to_owned()),
+    }
+}
+
+fn latency(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let (from, to) = text.split_once("..").unwrap_or((text, text));
+    let (from, to) = (nanos(from)?, nanos(to)?);
+    if from <= to { Ok(from..=to) } else { Err("the range is empty".to_owned()) }
+}
+
+fn nanos(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "" if digits == "0" => 1,
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        _ => return Err(format!("{text:?} is not a time such as 50us")),
+    };
+    let number: u64 = digits.parse().map_err(|_| format!("{text:?} is not a time such as 50us"))?;
+    number.checked_mul(unit).filter(|n| *n <= 1_000_000_000).ok_or("at most 1s".to_owned())
+}
+
+fn sabotage(text: &str) -> Result<Safeguard, String> {
+    let found = Safeguard::ALL.into_iter().find(|safeguard| safeguard.to_string() == text);
+    found.ok_or_else(|| "no such sabotage; --list-sabotages lists them".to_owned())
 }

@@ -1,6 +1,5 @@
 //! The debugger's own connections, the user, and what goes wrong with them.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ddbx_central::logic::{Central, Command, Mode as CentralMode};
@@ -415,9 +414,4 @@ fn kind_to_satellite(message: &ToSatellite) -> &'static str {
         ToSatellite::Plant(_) | ToSatellite::Remove(_) => "breakpoint",
         ToSatellite::Granted { .. } => "granted",
     }
-}
-
-/// Counts by kind, as people read them.
-pub fn total(messages: &BTreeMap<&'static str, u64>) -> u64 {
-    messages.values().sum()
 }

@@ -150,7 +150,7 @@ impl Maker<'_> {
             let single_threaded = self.features.single_threaded && (is_hub || self.rng.bool());
             program.processes.push(Process { single_threaded, joins_at: None, methods });
         }
-        let roots = if self.features.hub { 6 } else { self.rng.usize(2..=5) };
+        let roots = self.rng.usize(2..=if self.features.hub { 3 } else { 5 });
         for _ in 0..roots {
             // Low processes are clients, high ones servers, mostly.
             let process = self.rng.usize(..self.processes).min(self.rng.usize(..self.processes));
@@ -161,10 +161,27 @@ impl Maker<'_> {
             let starts_at = self.time(0..=latest);
             program.roots.push(Root { process, starts_at, is_outside, body });
         }
+        for process in 0..self.processes {
+            if self.rng.u8(0..4) == 0 || self.features.hub {
+                program.roots.push(self.ticker(process));
+            }
+        }
         if self.features.late {
             self.add_late_joiner(&mut program);
         }
+        program.connects_late = self.features.late && self.rng.bool();
         program
+    }
+
+    /// A control that stays in its process and has many events: whoever comes
+    /// late to the process, comes late among these.
+    fn ticker(&mut self, process: usize) -> Root {
+        let mut body = Vec::new();
+        for _ in 0..self.rng.usize(4..=16) {
+            body.push(Op::Work(self.time(200 * MICRO..=1_500 * MICRO)));
+            body.push(Op::Point);
+        }
+        Root { process, starts_at: self.time(0..=3 * MILLI), is_outside: false, body }
     }
 
     /// A process that comes late, as a client of the others.

@@ -4,8 +4,9 @@
 use super::Pair;
 
 pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
-    // News of a hold's end travel to central and from there.
-    let allowed_for_news = 2 * u128::from(pair.latency_max());
+    // News of a hold's end travel to central and from there; and in ask mode the
+    // question does, too.
+    let allowed_for_news = 4 * u128::from(pair.latency_max());
     for stood in pair.debugged.stood.iter().filter(|stood| stood.came_in_peace) {
         let Some(until) = stood.until else { continue };
         let held: u128 = pair
