@@ -168,8 +168,15 @@ impl<S: Safeguards> Central<S> {
             }
             ToCentral::Gone { number, delay } => {
                 let id = StopId { process: from, number };
-                self.asked.remove(&id);
                 if let Some(stop) = self.stops.get(id).copied() {
+                    // Dropped while it asked: what counts is how long the rule made
+                    // it wait, not the way of the question.
+                    let mut delay = delay;
+                    if let Some(asked) = self.asked.remove(&id)
+                        && self.furthest_behind(id, &stop).is_none()
+                    {
+                        delay = delay.min(asked.max(self.floor(from)));
+                    }
                     let affected = self.stops.affected(stop.class, &self.topology);
                     self.raise_all(&affected, delay);
                     self.stops.remove(id);

@@ -213,12 +213,23 @@ impl<S: Safeguards> Satellite<S> {
             self.send(ToCentral::Gone { number, delay: waiter.strand.delay });
         }
         if let Some(number) = self.stops.number_of(strand) {
-            // What the user held counts; what it only waited does not.
-            let charged = |stop: &Stop| {
-                if stop.reason.is_users() { stop.grown(now) } else { stop.least }
-            };
-            self.forget(now, number, charged);
+            let delay = self.charged_so_far(now, number);
+            self.forget(now, number, delay);
             self.pump(now);
+        }
+    }
+
+    /// The delay that a stop has reached, as far as anything demands it: others
+    /// have waited for it and were charged as much.
+    fn charged_so_far(&self, now: RealTime, number: u64) -> Delay {
+        let Some(stop) = self.stops.get(number) else { return Delay::ZERO };
+        if stop.reason.is_users() || self.mode == Mode::Ask {
+            return stop.grown(now);
+        }
+        match self.judge(stop.clock, stop.least, Some(number)) {
+            Judgement::Go => stop.least,
+            Judgement::When(demanded, _) => stop.grown(now).min(demanded),
+            Judgement::Blocked(_) => stop.grown(now),
         }
     }
 
@@ -567,7 +578,7 @@ impl<S: Safeguards> Satellite<S> {
     }
 
     fn leave(&mut self, now: RealTime, number: u64, delay: Delay) {
-        if let Some(strand) = self.forget(now, number, |_| delay) {
+        if let Some(strand) = self.forget(now, number, delay) {
             self.permit.raise(delay);
             self.process_clock = self.process_clock.max(delay);
             self.outputs.push_back(Output::Resume { strand, delay });
@@ -575,14 +586,9 @@ impl<S: Safeguards> Satellite<S> {
     }
 
     /// A stop is over, and so is what it did to the process.
-    fn forget(
-        &mut self,
-        now: RealTime,
-        number: u64,
-        delay: impl FnOnce(&Stop) -> Delay,
-    ) -> Option<StrandId> {
+    fn forget(&mut self, now: RealTime, number: u64, delay: Delay) -> Option<StrandId> {
         let stop = self.stops.remove(number)?;
-        self.send(ToCentral::Gone { number, delay: delay(&stop) });
+        self.send(ToCentral::Gone { number, delay });
         if self.hold.end(number) {
             self.end_process_stops(now);
         }
