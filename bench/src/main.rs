@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod decision;
 mod plan;
+mod verdict;
 
 /// Measure ddbx; each table compares with something measured in the same run.
 #[derive(Parser)]
@@ -21,6 +23,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Table {
+    /// The satellite's answer to an event when nobody is held: time, allocations
+    Decision,
     /// Algorithm D offline: time against sorting, growth, memory
     Plan(plan::PlanArgs),
 }
@@ -28,6 +32,7 @@ enum Table {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let passed = match &cli.table {
+        Table::Decision => decision::run(cli.json),
         Table::Plan(args) => plan::run(args, cli.json),
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -8,6 +8,8 @@ use clap::Args;
 use ddbx_central::logic::algorithm_d::{Mode, Program, ProgramBuilder, plan};
 use serde::Serialize;
 
+use crate::verdict::{at_most, print_json, report};
+
 const SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
 const TIMES_SORT_MAX: f64 = 25.0;
 const EXPONENT_MAX: f64 = 1.2;
@@ -46,14 +48,6 @@ struct Row {
     bytes_per_fragment: f64,
 }
 
-#[derive(Serialize)]
-struct Verdict {
-    what: &'static str,
-    measured: f64,
-    goal: f64,
-    pass: bool,
-}
-
 /// Prints the table; true if all goals are met.
 pub fn run(args: &PlanArgs, json: bool) -> bool {
     if !json {
@@ -77,26 +71,15 @@ pub fn run(args: &PlanArgs, json: bool) -> bool {
     }
     let largest = &rows[rows.len() - 1];
     let verdicts = [
-        verdict("plan over sort, largest", largest.times_sort, TIMES_SORT_MAX),
-        verdict("growth exponent", growth_exponent(&rows), EXPONENT_MAX),
-        verdict(
+        at_most("plan over sort, largest", largest.times_sort, TIMES_SORT_MAX),
+        at_most("growth exponent", growth_exponent(&rows), EXPONENT_MAX),
+        at_most(
             "peak bytes per fragment, largest",
             largest.bytes_per_fragment,
             BYTES_PER_FRAGMENT_MAX,
         ),
     ];
-    for verdict in &verdicts {
-        if json {
-            print_json(verdict);
-        } else {
-            let mark = if verdict.pass { "pass" } else { "FAIL" };
-            println!(
-                "{mark}  {}: {:.2} (goal at most {})",
-                verdict.what, verdict.measured, verdict.goal
-            );
-        }
-    }
-    verdicts.iter().all(|verdict| verdict.pass)
+    report(&verdicts, json)
 }
 
 /// Medians over rounds in which the plan and the sort take turns.
@@ -177,12 +160,4 @@ fn growth_exponent(rows: &[Row]) -> f64 {
     let mean_y = points.iter().map(|p| p.1).sum::<f64>() / count;
     let slope = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>();
     slope / points.iter().map(|(x, _)| (x - mean_x).powi(2)).sum::<f64>()
-}
-
-fn verdict(what: &'static str, measured: f64, goal: f64) -> Verdict {
-    Verdict { what, measured, goal, pass: measured <= goal }
-}
-
-fn print_json(value: &impl Serialize) {
-    println!("{}", serde_json::to_string(value).expect("numbers and names are JSON"));
 }

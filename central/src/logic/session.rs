@@ -256,9 +256,9 @@ impl<S: Safeguards> Central<S> {
         self.outputs.pop_front()
     }
 
-    /// The stops that wait for the user.
-    pub fn holds(&self) -> impl Iterator<Item = (StopId, StopReason)> {
-        self.stops.iter().filter(|(_, s)| s.reason.is_users()).map(|(id, s)| (id, s.reason))
+    /// Everybody who stands still, and why.
+    pub fn stops(&self) -> impl Iterator<Item = (StopId, StopReason)> {
+        self.stops.iter().map(|(id, stop)| (id, stop.reason))
     }
 
     /// Whether the user has forced anything: then order is not guaranteed.

@@ -281,9 +281,8 @@ impl<S: Safeguards> Satellite<S> {
             }
             ToSatellite::Continue { number } => self.end_users_stop(now, number),
             ToSatellite::Force { number } => {
-                if let Some(delay) = self.stops.get(number).map(|stop| stop.grown(now)) {
-                    self.leave(now, number, delay);
-                }
+                let delay = self.charged_so_far(now, number);
+                self.leave(now, number, delay);
             }
             ToSatellite::Pause(pause) => {
                 if self.hold.pause(now, pause) {

@@ -61,6 +61,7 @@ impl<'a> Pair<'a> {
     fn is_exact(&self) -> bool {
         self.latency_max() == 0
             && self.scenario.faults.is_empty()
+            && self.scenario.forces.is_empty()
             && !self.connects_late()
             && (self.scenario.grain > 1 || !self.has_ties())
     }
@@ -86,12 +87,13 @@ impl<'a> Pair<'a> {
         moments.windows(2).any(|w| (w[0].0, w[0].1) == (w[1].0, w[1].1) && w[0].2 != w[1].2)
     }
 
-    /// Whether two strands had an event at the same moment anywhere.
+    /// Whether two strands had an event at the same moment anywhere. One that is
+    /// part of the other (a call, its handler, the handler's calls) does not count.
     fn has_ties_anywhere(&self) -> bool {
         let mut moments: Vec<_> =
-            self.undisturbed.events.iter().map(|e| (e.clock(), control(&e.name))).collect();
+            self.undisturbed.events.iter().map(|e| (e.clock(), &e.strand)).collect();
         moments.sort();
-        moments.windows(2).any(|w| w[0].0 == w[1].0 && w[0].1 != w[1].1)
+        moments.windows(2).any(|w| w[0].0 == w[1].0 && !w[1].1.starts_with(&**w[0].1))
     }
 }
 
@@ -132,6 +134,7 @@ pub fn check(pair: &Pair<'_>) -> Vec<Violation> {
             }
         } else if pair.latency_max() > 0
             && pair.scenario.mode == Mode::Permit
+            && pair.scenario.forces.is_empty()
             && !pair.connects_late()
         {
             checkers.push(("latency", latency::check));

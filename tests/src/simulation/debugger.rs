@@ -42,6 +42,8 @@ struct Link {
 pub(super) enum Duty {
     /// The user says something to central.
     User(Command),
+    /// The user lets somebody go whom the rule makes wait.
+    Force,
     /// Something goes wrong.
     Fault(usize),
     /// A satellite notices that central is gone.
@@ -106,6 +108,9 @@ impl World<'_> {
                 let command = Command::Pause(index(process), pause);
                 self.at(nanos(at), Event::Debugger(Duty::User(command)));
             }
+        }
+        for &at in &self.scenario.forces {
+            self.at(nanos(at), Event::Debugger(Duty::Force));
         }
         for (number, fault) in self.scenario.faults.iter().enumerate() {
             self.at(nanos(fault.at), Event::Debugger(Duty::Fault(number)));
@@ -251,6 +256,16 @@ impl World<'_> {
             Duty::User(command) => {
                 if let Some(central) = &mut self.debugger.central {
                     central.handle_user(command);
+                    self.drain_central();
+                }
+            }
+            Duty::Force => {
+                let Some(central) = &mut self.debugger.central else { return };
+                let waits = |(_, reason): &(_, StopReason)| *reason == StopReason::Delay;
+                let waiting = central.stops().find(waits);
+                if let Some((stop, _)) = waiting {
+                    central.handle_user(Command::Force(stop));
+                    assert!(!central.is_order_guaranteed());
                     self.drain_central();
                 }
             }

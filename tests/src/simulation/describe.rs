@@ -48,6 +48,9 @@ pub fn scenario(scenario: &Scenario) -> String {
     for (process, from, length) in &scenario.pauses {
         let _ = writeln!(text, "pause of {process} at {} for {}", time(*from), time(*length));
     }
+    for at in &scenario.forces {
+        let _ = writeln!(text, "at {} somebody is let go whatever the rule says", time(*at));
+    }
     for fault in &scenario.faults {
         let _ = writeln!(text, "fault at {}: {:?}", time(fault.at), fault.kind);
     }

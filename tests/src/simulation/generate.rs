@@ -318,6 +318,8 @@ fn scenario(
     } else {
         Vec::new()
     };
+    let forced = !plain && options.sabotage.is_none() && rng.u8(0..12) == 0;
+    let forces = if forced { vec![rng.u64(4 * MILLI..=20 * MILLI)] } else { Vec::new() };
     let faults = if faults_wanted {
         (0..rng.usize(1..=3)).map(|_| fault(rng, processes)).collect()
     } else {
@@ -337,6 +339,7 @@ fn scenario(
         grain: features.grain,
         breakpoints,
         pauses,
+        forces,
         faults,
         sabotage: Sabotage(options.sabotage),
         starts: BTreeMap::new(),

@@ -45,6 +45,7 @@ pub fn measure(processes: usize, concerned: usize) -> Scale {
             hold: 50 * MILLI,
         }],
         pauses: Vec::new(),
+        forces: Vec::new(),
         faults: Vec::new(),
         sabotage: Sabotage::default(),
         starts: BTreeMap::new(),

@@ -33,6 +33,8 @@ pub struct Scenario {
     pub breakpoints: Vec<BreakAt>,
     /// When the user pauses a process, and for how long.
     pub pauses: Vec<(usize, Nanos, Nanos)>,
+    /// When the user lets somebody go on whatever the rule says.
+    pub forces: Vec<Nanos>,
     /// What goes wrong.
     pub faults: Vec<Fault>,
     /// Which clause of the rule is missing.
@@ -99,6 +101,7 @@ impl Scenario {
             mode: Mode::Permit,
             breakpoints: Vec::new(),
             pauses: Vec::new(),
+            forces: Vec::new(),
             faults: Vec::new(),
             sabotage: Sabotage::default(),
             latency: 0..=0,

@@ -57,8 +57,13 @@ fn candidates((program, scenario): &Case) -> Vec<Case> {
             scenario.pauses.remove(index);
         }));
     }
+    for index in 0..scenario.forces.len() {
+        all.push(without(&|_, scenario| {
+            scenario.forces.remove(index);
+        }));
+    }
     // The last fault stays: without any, other checkers are in charge.
-    for index in 0..scenario.faults.len().min(scenario.faults.len().saturating_sub(1)) {
+    for index in 0..scenario.faults.len().saturating_sub(1) {
         all.push(without(&|_, scenario| {
             scenario.faults.remove(index);
         }));

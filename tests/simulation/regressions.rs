@@ -1,0 +1,87 @@
+//! Cases that the simulator found, made small and written down.
+
+use ddbx_central::logic::Command;
+use ddbx_protocol::{Delay, PointLabel, ProcessIndex, Stack};
+use ddbx_satellite::logic::Verdict;
+use ddbx_satellite::logic::strand::{Gate, Strand, StrandId};
+
+use crate::session::{MS, Session, stop};
+
+/// A strand from 0 is held in 1 at the very moment at which another comes to its
+/// gate in 0. When the user ends the hold, each finds the other standing at its
+/// own delay: they must go together, and the second must not forget how long it
+/// has stood.
+#[test]
+fn a_tie_with_a_hold_that_ends() {
+    let mut session = Session::new(2, &[(0, 1)]);
+    session.break_once(1);
+    assert_eq!(session.event(1, 10, 0), Verdict::Stopped);
+    assert_eq!(session.event(0, 11, 0), Verdict::Stopped);
+    session.later(5 * MS);
+    session.central.handle_user(Command::Continue(stop(1, 1)));
+    session.settle();
+    session.resumed.sort();
+    let delay = Delay::from(5 * MS);
+    assert_eq!(session.resumed, [(StrandId(10), delay), (StrandId(11), delay)]);
+}
+
+/// Central is lost while a strand is held and a timer of the same process waits
+/// for it. Both go on at once; the timer must not be due before what it waited for.
+#[test]
+fn a_timer_that_waited_for_a_hold_when_central_is_lost() {
+    let mut session = Session::new(1, &[]);
+    session.break_once(0);
+    assert_eq!(session.event(0, 10, 0), Verdict::Stopped);
+    session.later(3 * MS);
+    let stack = Stack::home(ProcessIndex(0));
+    let timer = Strand { id: StrandId(11), stack, delay: Delay::ZERO, is_branch: false };
+    let verdict = session.satellites[0].handle_event(session.now, &timer, &Gate::Timer);
+    assert_eq!(verdict, Verdict::Stopped);
+    session.later(4 * MS);
+    session.satellites[0].handle_lost(session.now);
+    session.settle();
+    let delays: Vec<_> = session.resumed.iter().map(|(_, delay)| *delay).collect();
+    assert_eq!(delays, [Delay::from(7 * MS); 2], "both clocks are where the held one stood");
+}
+
+/// A strand comes in from outside while another is held: it comes just after the
+/// held one, goes on with it, and with its delay.
+#[test]
+fn a_newcomer_while_somebody_is_held() {
+    let mut session = Session::new(1, &[]);
+    session.break_once(0);
+    assert_eq!(session.event(0, 10, 0), Verdict::Stopped);
+    session.later(20 * MS);
+    let stack = Stack::home(ProcessIndex(0));
+    let newcomer = Strand { id: StrandId(11), stack, delay: Delay::ZERO, is_branch: false };
+    let gate = Gate::Point(PointLabel::new("here").unwrap());
+    let verdict = session.satellites[0].handle_newcomer(session.now, &newcomer, &gate);
+    assert_eq!(verdict, Verdict::Stopped);
+    session.later(20 * MS);
+    session.central.handle_user(Command::Continue(stop(0, 1)));
+    session.settle();
+    session.later(std::time::Duration::from_nanos(1));
+    let delay = Delay::from(40 * MS);
+    assert_eq!(session.resumed, [(StrandId(10), delay), (StrandId(11), delay)]);
+}
+
+/// 0 waits in 1 for who is held there, and 2 waits in 0 only for 0's strand. That
+/// one is dropped: 2 was charged for its sake, and must keep that.
+#[test]
+fn a_stop_is_dropped_for_which_others_have_waited() {
+    let mut session = Session::new(4, &[(0, 1), (2, 0), (3, 1)]);
+    session.break_once(1);
+    assert_eq!(session.event(1, 10, 3), Verdict::Stopped, "held");
+    session.later(MS);
+    assert_eq!(session.event(1, 11, 0), Verdict::Stopped, "waits for it");
+    session.later(MS);
+    assert_eq!(session.event(0, 12, 2), Verdict::Stopped, "waits for who waits");
+    session.later(8 * MS);
+    session.satellites[1].handle_drop(session.now, StrandId(11));
+    session.settle();
+    session.later(MS);
+    session.later(MS);
+    let (strand, delay) = session.resumed[0];
+    assert_eq!(strand, StrandId(12));
+    assert_eq!(delay, Delay::from(9 * MS), "as much as the dropped one had reached");
+}
