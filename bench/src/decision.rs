@@ -3,9 +3,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use ddbx_protocol::{AllOn, Delay, MethodName, ProcessIndex, RealTime, RpcEvent, Stack};
+use ddbx_protocol::{AllOn, Delay, MethodName, Mode, ProcessIndex, RealTime, RpcEvent, Stack};
 use ddbx_satellite::logic::strand::{Gate, Strand, StrandId};
-use ddbx_satellite::logic::{Mode, Satellite, Verdict};
+use ddbx_satellite::logic::{Satellite, Verdict};
 
 use crate::verdict::{at_most, report};
 

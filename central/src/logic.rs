@@ -7,4 +7,4 @@ mod session;
 mod stops;
 mod topology;
 
-pub use session::{Because, Central, Command, Mode};
+pub use session::{Because, Central, Command};

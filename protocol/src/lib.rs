@@ -21,6 +21,6 @@ pub use ids::{
 pub use reading::Reading;
 pub use safeguards::{AllOn, Safeguard, Safeguards};
 pub use session::{
-    Open, Permit, ProcessIndex, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite,
+    Mode, Open, Permit, ProcessIndex, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite,
 };
 pub use time::{Delay, RealTime, VirtualTime};

@@ -22,6 +22,16 @@ pub const LEASE: Duration = Duration::from_secs(2);
 /// Each side says something at least this often.
 pub const HEARTBEAT: Duration = Duration::from_millis(500);
 
+/// How the rule is applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// By each satellite, from what central has told it.
+    #[default]
+    Permit,
+    /// By central, which is asked at every event: the reference.
+    Ask,
+}
+
 /// A process's number in this session, given by central.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -9,4 +9,4 @@ mod satellite;
 mod stops;
 pub mod strand;
 
-pub use satellite::{Mode, Output, Satellite, Verdict, Why};
+pub use satellite::{Output, Satellite, Verdict, Why};

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use ddbx_protocol::Mode;
 use ddbx_tests::simulation::generate::Options;
-use ddbx_tests::simulation::scenario::Mode;
 use ddbx_tests::simulation::seeds::run;
 
 #[track_caller]

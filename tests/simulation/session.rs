@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use ddbx_central::logic::{Central, Command, Mode as CentralMode};
+use ddbx_central::logic::{Central, Command};
 use ddbx_protocol::{
-    AllOn, Breakpoint, BreakpointId, Delay, Place, PointLabel, ProcessIndex, RealTime, Scope,
+    AllOn, Breakpoint, BreakpointId, Delay, Mode, Place, PointLabel, ProcessIndex, RealTime, Scope,
     Stack, StopId,
 };
 use ddbx_satellite::logic::strand::{Gate, Strand, StrandId};
-use ddbx_satellite::logic::{Mode, Output, Satellite, Verdict};
+use ddbx_satellite::logic::{Output, Satellite, Verdict};
 
 pub const MS: Duration = Duration::from_millis(1);
 
@@ -26,7 +26,7 @@ pub struct Session {
 
 impl Session {
     pub fn new(processes: usize, connections: &[(u32, u32)]) -> Self {
-        let mut central = Central::new(CentralMode::Permit, AllOn);
+        let mut central = Central::new(Mode::Permit, AllOn);
         let mut satellites = Vec::new();
         for process in (0..processes as u32).map(ProcessIndex) {
             let callees: Vec<_> = connections

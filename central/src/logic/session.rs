@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use ddbx_protocol::{
-    AllOn, Breakpoint, BreakpointId, Delay, Open, Permit, ProcessIndex, Reading, RealTime,
+    AllOn, Breakpoint, BreakpointId, Delay, Mode, Open, Permit, ProcessIndex, Reading, RealTime,
     Safeguard, Safeguards, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite, VirtualTime,
 };
 
@@ -17,15 +17,6 @@ use super::ask;
 use super::permits::{Floors, Known, known};
 use super::stops::{Stop, Stops};
 use super::topology::{Processes, Topology};
-
-/// How the rule is applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// By the satellites, from what central tells them.
-    Permit,
-    /// By central, at every event.
-    Ask,
-}
 
 /// What the user asks for.
 #[derive(Clone, Debug)]

@@ -24,12 +24,14 @@
 //! happen to a strand meets; what it is made of has files of its own.)
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use ddbx_protocol::{
-    AllOn, BreakpointId, Delay, ProcessIndex, RealTime, Safeguard, Safeguards, Scope, StopId,
+    AllOn, BreakpointId, Delay, Mode, ProcessIndex, RealTime, Safeguard, Safeguards, Scope, StopId,
     StopReason, ToCentral, ToSatellite, VirtualTime,
 };
+
+mod waiting;
+mod why;
 
 use super::breakpoints::Breakpoints;
 use super::inside::Inside;
@@ -38,14 +40,7 @@ use super::process_hold::ProcessHold;
 use super::stops::{Stop, Stops};
 use super::strand::{Gate, Strand, StrandId};
 
-/// How the rule is applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// By the satellite itself, from what central has told it.
-    Permit,
-    /// By central, which is asked at every event: the reference.
-    Ask,
-}
+pub use why::Why;
 
 /// The answer to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,22 +63,6 @@ pub enum Output {
         /// Its delay from now on.
         delay: Delay,
     },
-}
-
-/// Why a strand stands still.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Why {
-    /// The kind of stop.
-    pub reason: StopReason,
-    /// Whom it waits for, where the rule makes it wait.
-    pub by: Option<StopId>,
-    /// The process that both may enter.
-    pub through: ProcessIndex,
-    /// How long it still has to stand at the least: from now, or, if `open`,
-    /// from the end of the stop that it waits for.
-    pub at_least: Duration,
-    /// Whether nobody knows when that stop ends.
-    pub open: bool,
 }
 
 /// The debugger inside one process.
@@ -219,20 +198,6 @@ impl<S: Safeguards> Satellite<S> {
         }
     }
 
-    /// The delay that a stop has reached, as far as anything demands it: others
-    /// have waited for it and were charged as much.
-    fn charged_so_far(&self, now: RealTime, number: u64) -> Delay {
-        let Some(stop) = self.stops.get(number) else { return Delay::ZERO };
-        if stop.reason.is_users() || self.mode == Mode::Ask {
-            return stop.grown(now);
-        }
-        match self.judge(stop.clock, stop.least, Some(number)) {
-            Judgement::Go => stop.least,
-            Judgement::When(demanded, _) => stop.grown(now).min(demanded),
-            Judgement::Blocked(_) => stop.grown(now),
-        }
-    }
-
     /// The process has a new connection.
     pub fn handle_connected(&mut self, to: ProcessIndex) {
         self.send(ToCentral::Connected { to });
@@ -315,30 +280,6 @@ impl<S: Safeguards> Satellite<S> {
     /// What the driver must do next.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
-    }
-
-    /// Why a strand stands still, if it does.
-    pub fn why(&self, now: RealTime, strand: StrandId) -> Option<Why> {
-        let number = self.stops.number_of(strand)?;
-        let stop = self.stops.get(number)?;
-        let (reason, through) = (stop.reason, self.process);
-        let mut why = Why { reason, by: None, through, at_least: Duration::ZERO, open: true };
-        if reason.is_users() {
-            return Some(why);
-        }
-        match self.judge(stop.clock, stop.least, Some(number)) {
-            Judgement::Go => why.open = false,
-            Judgement::When(demanded, by) => {
-                (why.by, why.open) = (by, false);
-                why.at_least = demanded.beyond(stop.grown(now));
-            }
-            Judgement::Blocked(by) => {
-                why.by = Some(by);
-                let behind = self.furthest_standing().map(|(clock, _)| stop.clock.since(clock));
-                why.at_least = behind.unwrap_or_default();
-            }
-        }
-        Some(why)
     }
 
     fn judge_event(&mut self, now: RealTime, mut strand: Strand, gate: &Gate) -> Verdict {
@@ -517,62 +458,6 @@ impl<S: Safeguards> Satellite<S> {
     fn end_process_stops(&mut self, now: RealTime) {
         for number in self.stops.with_reason(StopReason::Process) {
             self.end_users_stop(now, number);
-        }
-    }
-
-    /// Lets go whatever the rule lets go, furthest behind first, and finds out
-    /// when to look again. Where one is blocked, so are all that are not behind it.
-    fn pump(&mut self, now: RealTime) {
-        if self.mode == Mode::Ask {
-            return;
-        }
-        self.next_due = None;
-        for number in self.stops.waiting() {
-            let Some(stop) = self.stops.get(number) else { continue };
-            let (clock, least) = (stop.clock, stop.least);
-            let judgement = match stop.judged_once {
-                Some(demanded) => Judgement::When(demanded, None),
-                None if !self.is_gated(&stop.gate) => Judgement::Go,
-                None => self.judge(clock, least, Some(number)),
-            };
-            let demanded = match judgement {
-                Judgement::Go => least,
-                Judgement::When(demanded, _) if now >= clock + demanded => demanded,
-                Judgement::When(demanded, _) => {
-                    self.look_again_at(clock + demanded);
-                    continue;
-                }
-                Judgement::Blocked(_) if self.safeguards.on(Safeguard::Reevaluation) => break,
-                Judgement::Blocked(_) => continue,
-            };
-            let charged = !self.safeguards.on(Safeguard::LatencyNotCharged);
-            let delay = if charged { stop.grown(now) } else { demanded };
-            self.pass_gate(now, number, delay);
-            if !self.safeguards.on(Safeguard::TiesTogether) {
-                break;
-            }
-        }
-        for number in std::mem::take(&mut self.changed) {
-            if self.stops.get(number).is_some_and(|stop| !stop.reason.is_users()) {
-                self.tell(now, number);
-            }
-        }
-    }
-
-    fn look_again_at(&mut self, due: RealTime) {
-        self.next_due = Some(self.next_due.map_or(due, |earlier| earlier.min(due)));
-    }
-
-    /// Somebody that was waited for is gone without a word: all that nothing
-    /// else blocks go on now, with the delay they would have reached.
-    fn go_on_at_once(&mut self, now: RealTime) {
-        for number in self.stops.waiting() {
-            let Some(stop) = self.stops.get(number) else { continue };
-            match self.judge(stop.clock, stop.least, Some(number)) {
-                Judgement::Go => self.leave(now, number, stop.least),
-                Judgement::When(demanded, _) => self.leave(now, number, demanded),
-                Judgement::Blocked(_) => {}
-            }
         }
     }
 

@@ -5,10 +5,9 @@ use std::ops::{Range, RangeInclusive};
 use std::process::ExitCode;
 
 use clap::Parser;
-use ddbx_protocol::Safeguard;
+use ddbx_protocol::{Mode, Safeguard};
 use ddbx_tests::simulation::checkers::{Pair, Violation};
 use ddbx_tests::simulation::generate::{Options, generate};
-use ddbx_tests::simulation::scenario::Mode;
 use ddbx_tests::simulation::seeds::{Tally, run};
 use ddbx_tests::simulation::{describe, picture, scale, shrink};
 use indicatif::{ProgressBar, ProgressStyle};

@@ -13,8 +13,10 @@ mod same;
 mod silence;
 mod timeouts;
 
+use ddbx_protocol::Mode;
+
 use super::program::Program;
-use super::scenario::{Mode, Scenario};
+use super::scenario::Scenario;
 use super::trace::Trace;
 use super::world::run;
 

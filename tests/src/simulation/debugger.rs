@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ddbx_central::logic::{Central, Command, Mode as CentralMode};
+use ddbx_central::logic::{Central, Command};
 use ddbx_protocol::session::LEASE;
 use ddbx_protocol::{
     Breakpoint, BreakpointId, Delay, Place, ProcessIndex, RealTime, StopReason, ToCentral,
@@ -11,7 +11,7 @@ use ddbx_protocol::{
 use ddbx_satellite::logic::Output;
 
 use super::program::Nanos;
-use super::scenario::{FaultKind, Mode, Sabotage, Scenario};
+use super::scenario::{FaultKind, Sabotage, Scenario};
 use super::world::{Event, World};
 
 /// Central and the connections to it.
@@ -65,7 +65,7 @@ pub(super) enum Duty {
 impl Debugger {
     pub(super) fn new(processes: usize, scenario: &Scenario) -> Self {
         Self {
-            central: Some(Central::new(central_mode(scenario), scenario.sabotage)),
+            central: Some(Central::new(scenario.mode, scenario.sabotage)),
             links: vec![Link { is_up: true, ..Link::default() }; processes],
             rng: fastrand::Rng::with_seed(scenario.seed ^ 0x00de_b066),
             central_timer: None,
@@ -304,8 +304,8 @@ impl World<'_> {
                 }
             }
             Duty::CentralBack => {
-                let mode = central_mode(self.scenario);
-                self.debugger.central = Some(Central::new(mode, self.scenario.sabotage));
+                self.debugger.central =
+                    Some(Central::new(self.scenario.mode, self.scenario.sabotage));
             }
         }
     }
@@ -389,13 +389,6 @@ impl World<'_> {
         let link = &mut self.debugger.links[process];
         link.epoch += 1;
         link.is_up = false;
-    }
-}
-
-fn central_mode(scenario: &Scenario) -> CentralMode {
-    match scenario.mode {
-        Mode::Permit => CentralMode::Permit,
-        Mode::Ask => CentralMode::Ask,
     }
 }
 

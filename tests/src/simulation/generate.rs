@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use ddbx_protocol::{RpcEvent, Safeguard, Scope};
+use ddbx_protocol::{Mode, RpcEvent, Safeguard, Scope};
 use fastrand::Rng;
 
 use super::program::{Nanos, Op, Process, Program, Root};
-use super::scenario::{BreakAt, Fault, FaultKind, Mode, Sabotage, Scenario};
+use super::scenario::{BreakAt, Fault, FaultKind, Sabotage, Scenario};
 
 const MICRO: Nanos = 1_000;
 const MILLI: Nanos = 1_000 * MICRO;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ddbx_protocol::{RpcEvent, Scope};
+use ddbx_protocol::{Mode, RpcEvent, Scope};
 
 use super::program::{Op, Process, Program, Root};
-use super::scenario::{BreakAt, Mode, Sabotage, Scenario};
+use super::scenario::{BreakAt, Sabotage, Scenario};
 use super::trace::{Trace, What};
 use super::world::run;
 

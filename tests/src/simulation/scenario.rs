@@ -3,18 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use ddbx_protocol::{RpcEvent, Safeguard, Safeguards, Scope};
+use ddbx_protocol::{Mode, RpcEvent, Safeguard, Safeguards, Scope};
 
 use super::program::Nanos;
-
-/// How the rule is applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// By satellites.
-    Permit,
-    /// By central.
-    Ask,
-}
 
 /// Everything about a run that is not the program.
 #[derive(Clone, Debug)]

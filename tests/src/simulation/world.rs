@@ -20,7 +20,7 @@ use ddbx_satellite::logic::{Satellite, Verdict};
 use super::calls::{Call, Message, Timer};
 use super::debugger::Debugger;
 use super::program::{Nanos, Op, Program};
-use super::scenario::{Mode, Sabotage, Scenario};
+use super::scenario::{Sabotage, Scenario};
 use super::tasks::{Lock, Task};
 use super::trace::{Happened, Stood, Trace, What};
 
@@ -146,13 +146,13 @@ pub fn run(program: &Program, scenario: &Scenario) -> Trace {
 
 impl<'p> World<'p> {
     fn new(program: &'p Program, scenario: &'p Scenario) -> Self {
-        let mode = match scenario.mode {
-            Mode::Permit => ddbx_satellite::logic::Mode::Permit,
-            Mode::Ask => ddbx_satellite::logic::Mode::Ask,
-        };
         let processes = (0..program.processes.len())
             .map(|index| Process {
-                satellite: Satellite::new(ProcessIndex(index as u32), mode, scenario.sabotage),
+                satellite: Satellite::new(
+                    ProcessIndex(index as u32),
+                    scenario.mode,
+                    scenario.sabotage,
+                ),
                 is_alive: true,
                 timer_set: None,
                 floor_seen: Delay::ZERO,

@@ -3,9 +3,11 @@
 
 use ddbx_protocol::session::{HEARTBEAT, LEASE};
 
+use ddbx_protocol::Mode;
+
 use super::Pair;
 use super::timeouts::timeouts;
-use crate::simulation::scenario::{FaultKind, Mode};
+use crate::simulation::scenario::FaultKind;
 
 pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
     let trace = &pair.debugged;

@@ -1,7 +1,9 @@
 //! Permits give the same delays as asking central at every event.
 
+use ddbx_protocol::Mode;
+
 use super::Pair;
-use crate::simulation::scenario::{Mode, Scenario};
+use crate::simulation::scenario::Scenario;
 use crate::simulation::world::run;
 
 pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use ddbx_protocol::Mode;
+
 use super::Pair;
 use crate::simulation::program::Op;
-use crate::simulation::scenario::Mode;
 
 /// Without a hold, no debugger message at all.
 pub(super) fn check_steady(pair: &Pair<'_>) -> Result<(), String> {
