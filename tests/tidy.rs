@@ -20,7 +20,7 @@ const IMPURE: [&str; 11] = [
     "std::fs",
     "std::thread",
     "fastrand",
-    "rand::",
+    "use rand",
     "HashMap",
 ];
 

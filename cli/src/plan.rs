@@ -42,8 +42,19 @@ const EXAMPLES: &str = r#"Input:
                    {"name": "E2", "fragments": [{"pid": "B", "time": 7}, {"pid": "S", "time": 1}]}],
    "breakpoints": [{"execution": "E1", "fragment": 1, "suspend": 4}]}
 
-  Fragments count from 1. A breakpoint suspends its execution at the end of a
-  fragment. Times are whole numbers in a unit of your choice.
+  An execution is one thread of control; a fragment is what it does in one
+  process (pid). Fragments count from 1 and are written #1, #2. A breakpoint
+  suspends its execution at the end of a fragment; breakpoints may be left out.
+  Names are unique. Times are whole numbers up to 2^63-1 in a unit of your choice;
+  mode virtual needs them greater than 0.
+
+Output with --json, for each fragment:
+  start       when it starts, delays included
+  breakpoint  how long the breakpoint suspends it, at its end
+  propagated  how long it waits after that, so that the order is kept
+  delay       both together
+  cause       whom it waits for: an execution that is as far behind after that
+              fragment, and the process that both use
 
 Examples:
   ddbx plan run.json                    a table and a space-time picture
@@ -52,14 +63,14 @@ Examples:
   generate | ddbx plan -                from another program
 
 Exit codes:
-  0 planned   2 bad input   3 the literal algorithm does not terminate"#;
+  0 planned   1 cannot write   2 bad input   3 the literal algorithm does not end"#;
 
 /// The algorithms by the names of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
     /// Corrected: compares undelayed times and keeps ties
     Virtual,
-    /// Corrected, without ties; accepts fragments that take no time
+    /// Corrected, but events at equal times may change places; accepts times of 0
     VirtualStrict,
     /// As printed in the paper: may reverse clients, may not terminate
     Literal,

@@ -1,11 +1,14 @@
 //! Text that came from outside, made fit for a terminal.
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 /// How much of a message from outside is worth showing: its beginning, and its
 /// end, where parsers say the place.
 const HEAD_CHARS: usize = 300;
 const TAIL_CHARS: usize = 100;
 
-/// The text on one line of bounded length, control characters escaped.
+/// The text on one line of bounded length, with nothing in it that moves the
+/// cursor, ends the line or changes the direction of writing.
 pub(crate) fn one_line(text: &str) -> String {
     let tail_start = text.char_indices().rev().nth(TAIL_CHARS - 1).map_or(0, |(at, _)| at);
     let head_end = text.char_indices().nth(HEAD_CHARS).map_or(text.len(), |(at, _)| at);
@@ -18,8 +21,11 @@ pub(crate) fn one_line(text: &str) -> String {
 fn escaped(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() {
-            clean.extend(character.escape_default());
+        let separates = matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}');
+        let turns = matches!(character,
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if character.is_control() || separates || turns {
+            clean.extend(character.escape_unicode());
         } else {
             clean.push(character);
         }
@@ -27,15 +33,40 @@ fn escaped(text: &str) -> String {
     clean
 }
 
-/// A name in at most `width` characters, ellipsis included.
-pub(crate) fn cut(name: &str, width: usize) -> String {
+/// How many columns a text takes on a terminal.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// A name in at most `most` columns: its beginning and its end, which is where
+/// similar names differ.
+pub(crate) fn cut(name: &str, most: usize) -> String {
     let clean = one_line(name);
-    if clean.chars().count() <= width {
+    if width(&clean) <= most {
         return clean;
     }
-    let mut short: String = clean.chars().take(width.saturating_sub(1)).collect();
-    short.push('…');
-    short
+    let room = most.saturating_sub(1);
+    let head = fitting(clean.chars(), room - room / 2);
+    let tail: String = fitting(clean.chars().rev(), room / 2);
+    let tail: String = tail.chars().rev().collect();
+    format!("{head}…{tail}")
+}
+
+/// A name in exactly `columns` columns.
+pub(crate) fn padded(name: &str, columns: usize) -> String {
+    let cut = cut(name, columns);
+    let missing = columns.saturating_sub(width(&cut));
+    cut + &" ".repeat(missing)
+}
+
+fn fitting(characters: impl Iterator<Item = char>, columns: usize) -> String {
+    let mut used = 0;
+    characters
+        .take_while(|character| {
+            used += character.width().unwrap_or(0);
+            used <= columns
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -44,10 +75,17 @@ mod tests {
 
     #[test]
     fn nothing_from_outside_moves_the_cursor_or_floods_the_screen() {
-        assert_eq!(one_line("a\nb\u{1b}[2J"), "a\\nb\\u{1b}[2J");
+        assert_eq!(one_line("a\nb\u{1b}[2J"), "a\\u{a}b\\u{1b}[2J");
+        assert_eq!(one_line("a\u{202e}b\u{2028}"), "a\\u{202e}b\\u{2028}");
         let cut_down = one_line(&format!("{} at line 3", "x".repeat(1_000_000)));
         assert!(cut_down.chars().count() < 410 && cut_down.ends_with("x at line 3"));
-        assert_eq!(cut("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn names_fit_their_columns() {
+        assert_eq!(cut("abcdef", 5), "ab…ef");
         assert_eq!(cut("abcd", 4), "abcd");
+        assert_eq!(padded("在庫", 6), "在庫  ");
+        assert!(width(&cut("注文処理注文処理", 6)) <= 6);
     }
 }

@@ -113,6 +113,7 @@ fn bad_programs_are_refused() {
     refused(r#"{"executions":[{"name":"E1","fragments":[{"pid":"A","time":0}]}]}"#, "fragment 1");
     refused(r#"{"executions":[],"breakpoint":[]}"#, "breakpoint");
     refused(r#"{"breakpoints":[]}"#, "executions");
+    refused(r#"[[["E1",[["A",5]]]]]"#, "expected an object");
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn numbers_out_of_range_are_refused() {
     refused(times(&["-1"]), "executions[0].fragments[0].time");
     refused(times(&["1.5"]), "executions[0].fragments[0].time");
     refused(times(&["1e3"]), "executions[0].fragments[0].time");
-    refused(times(&["9223372036854775808"]), "fragment 1");
+    refused(times(&["9223372036854775808"]), "executions[0].fragments[0].time");
     refused(times(&["18446744073709551616"]), "executions[0].fragments[0].time");
     refused(times(&[&most, "1"]), "fragment 2");
     assert_eq!(plan(times(&[&most]).as_bytes(), &["--json"]).status.code(), Some(0));
@@ -140,6 +141,7 @@ fn garbage_is_refused_quickly() {
     refused("", "line 1");
     refused("nonsense", "line 1");
     refused("{}{}", "executions");
+    refused([0xfe, 0xff, 0x00, 0x7b], "not JSON");
     refused(r#"{"executions":[]} trailing"#, "line 1");
     refused([0xff, 0xfe, 0x00], "line 1");
     refused("[".repeat(1_000_000), "line 1");
@@ -160,5 +162,5 @@ fn the_report_escapes_what_names_contain() {
     let input = one_fragment_each(&["E\u{1b}[2J\n1"], json!([]));
     let output = plan(input.as_bytes(), &[]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(!text.contains('\u{1b}') && text.contains("E\\u{1b}[2J\\n1"), "{text}");
+    assert!(!text.contains('\u{1b}') && text.contains("E\\u{1b}[2J\\u{a}1"), "{text}");
 }

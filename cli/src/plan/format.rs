@@ -1,10 +1,14 @@
 //! The files of `ddbx plan`: JSON in, JSON out.
 
+use std::fmt;
 use std::io::{self, Write};
+use std::marker::PhantomData;
 
 use ddbx_central::logic::algorithm_d::{
-    ExecutionIndex, Plan, PlannedFragment, Program, ProgramBuilder, ProgramError,
+    ExecutionIndex, Plan, PlannedFragment, Program, ProgramBuilder, ProgramError, TICKS_MAX,
 };
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -12,18 +16,26 @@ use crate::text;
 
 /// Reads a program; the error names the place.
 pub fn parse(bytes: &[u8]) -> Result<Program, InputError> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let input: Input = serde_path_to_error::deserialize(&mut json)
-        .map_err(|error| InputError::NotTheFormat(text::one_line(&error.to_string())))?;
-    json.end().map_err(|error| InputError::NotTheFormat(error.to_string()))?;
+    let Object(input): Object<Input> = serde_path_to_error::deserialize(&mut json)
+        .map_err(|error| InputError::new(error.inner(), &error))?;
+    json.end().map_err(|error| InputError::new(&error, &error))?;
 
     let mut builder = ProgramBuilder::default();
-    for execution in &input.executions {
-        let fragments = execution.fragments.iter().map(|f| (&f.pid, f.time));
-        builder.execution(&execution.name, fragments)?;
+    for (index, Object(execution)) in input.executions.iter().enumerate() {
+        let fragments = execution.fragments.iter().map(|Object(f)| (&f.pid, f.time.0));
+        let place = || format!("executions[{index}]");
+        builder
+            .execution(&execution.name, fragments)
+            .map_err(|error| InputError::at(place, error))?;
     }
-    for breakpoint in &input.breakpoints {
-        builder.breakpoint(&breakpoint.execution, breakpoint.fragment, breakpoint.suspend)?;
+    for (index, Object(breakpoint)) in input.breakpoints.iter().enumerate() {
+        let Breakpoint { execution, fragment, suspend } = breakpoint;
+        let place = || format!("breakpoints[{index}]");
+        builder
+            .breakpoint(execution, fragment.0, suspend.0)
+            .map_err(|error| InputError::at(place, error))?;
     }
     Ok(builder.build())
 }
@@ -40,42 +52,105 @@ pub fn write(mut out: impl Write, program: &Program, plan: &Plan) -> io::Result<
 /// Why an input cannot be planned.
 #[derive(Debug, Error)]
 pub enum InputError {
-    /// Not JSON, or JSON of another shape.
+    /// Not JSON at all.
+    #[error("not JSON: {0}")]
+    NotJson(String),
+    /// JSON of another shape.
     #[error("{0}")]
     NotTheFormat(String),
     /// The right shape, but not a program.
-    #[error(transparent)]
-    NotAProgram(#[from] ProgramError),
+    #[error("{place}: {error}")]
+    NotAProgram {
+        /// Where in the input.
+        place: String,
+        /// What is wrong there.
+        error: ProgramError,
+    },
+}
+
+impl InputError {
+    fn new(cause: &serde_json::Error, message: &dyn fmt::Display) -> Self {
+        if cause.is_data() {
+            Self::NotTheFormat(text::one_line(&message.to_string()))
+        } else {
+            Self::NotJson(text::one_line(&cause.to_string()))
+        }
+    }
+
+    fn at(place: impl FnOnce() -> String, error: ProgramError) -> Self {
+        Self::NotAProgram { place: place(), error }
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    executions: Vec<InputExecution>,
+    executions: Vec<Object<Execution>>,
     #[serde(default)]
-    breakpoints: Vec<InputBreakpoint>,
+    breakpoints: Vec<Object<Breakpoint>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct InputExecution {
+struct Execution {
     name: String,
-    fragments: Vec<InputFragment>,
+    fragments: Vec<Object<Fragment>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct InputFragment {
+struct Fragment {
     pid: String,
-    time: u64,
+    time: Whole,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct InputBreakpoint {
+struct Breakpoint {
     execution: String,
-    fragment: u64,
-    suspend: u64,
+    fragment: Whole,
+    suspend: Whole,
+}
+
+/// A whole number in the range that the format allows.
+struct Whole(u64);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Expected;
+        impl Visitor<'_> for Expected {
+            type Value = Whole;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number from 0 to 2^63-1")
+            }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Whole, E> {
+                if number <= TICKS_MAX {
+                    return Ok(Whole(number));
+                }
+                Err(E::invalid_value(de::Unexpected::Unsigned(number), &self))
+            }
+        }
+        deserializer.deserialize_u64(Expected)
+    }
+}
+
+/// A JSON object. Without it, lists of values in the right order would do, too.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Expected<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Expected<T> {
+            type Value = Object<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(Expected(PhantomData))
+    }
 }
 
 #[derive(Serialize)]

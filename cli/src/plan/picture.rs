@@ -1,12 +1,13 @@
 //! The plan as a space-time picture: time runs to the right, every process is a
 //! lane with one row for each execution that visits it.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use ddbx_central::logic::algorithm_d::{ExecutionIndex, Plan, ProcessIndex, Program, Ticks};
 
-use crate::text::cut;
+use crate::text::{cut, padded, width};
 
 const WIDTH_DEFAULT: usize = 100;
 const NAME_WIDTH_MAX: usize = 14;
@@ -51,24 +52,35 @@ struct Row {
 
 pub(super) fn write(out: &mut impl Write, program: &Program, plan: &Plan) -> io::Result<()> {
     let longest = |names: &mut dyn Iterator<Item = &str>| {
-        names.map(|name| cut(name, NAME_WIDTH_MAX).chars().count()).max().unwrap_or(0)
+        names.map(|name| width(&cut(name, NAME_WIDTH_MAX))).max().unwrap_or(0)
     };
     let process_names = (0..program.process_count() as u32).map(ProcessIndex);
     let left = longest(&mut process_names.map(|process| program.process_name(process)));
     let right = longest(&mut program.executions().iter().map(|execution| execution.name.as_str()));
-    let width = terminal_size::terminal_size().map_or(WIDTH_DEFAULT, |(width, _)| width.0.into());
-    let room = width.saturating_sub(left + right + 4).max(20);
+    let columns =
+        terminal_size::terminal_size().map_or(WIDTH_DEFAULT, |(columns, _)| columns.0.into());
+    let room = columns.saturating_sub(left + right + 4).max(20);
     let scale = Scale::new(last_end(program, plan), room);
 
-    let rows = rows(program, plan, &scale);
+    let mut rows = rows(program, plan, &scale);
+    let all = rows.len();
+    if all > ROWS_MAX {
+        // Those that were stopped, or share a process with somebody who was.
+        let stands = |row: &Row| row.cells.iter().any(|cell| *cell > Cell::Runs);
+        let concerned: BTreeSet<ProcessIndex> =
+            rows.iter().filter(|row| stands(row)).map(|row| row.process).collect();
+        rows.sort_by_key(|row| (!stands(row), !concerned.contains(&row.process)));
+        rows.truncate(ROWS_MAX);
+        rows.sort_by_key(|row| (row.process, row.execution));
+    }
     writeln!(out, "{:indent$}{}", "", scale.axis(), indent = left + right + 4)?;
     let mut lane = None;
-    for row in rows.iter().take(ROWS_MAX) {
+    for row in &rows {
         let process =
             if lane == Some(row.process) { "" } else { program.process_name(row.process) };
         lane = Some(row.process);
-        let execution = cut(&program.execution(row.execution).name, NAME_WIDTH_MAX);
-        write!(out, "{:left$}  {execution:right$}  ", cut(process, NAME_WIDTH_MAX))?;
+        let execution = padded(&program.execution(row.execution).name, right);
+        write!(out, "{}  {execution}  ", padded(process, left))?;
         let used =
             row.cells.iter().rposition(|&cell| cell != Cell::Empty).map_or(0, |last| last + 1);
         for run in row.cells[..used].chunk_by(|a, b| a == b) {
@@ -78,8 +90,12 @@ pub(super) fn write(out: &mut impl Write, program: &Program, plan: &Plan) -> io:
         }
         writeln!(out)?;
     }
-    if rows.len() > ROWS_MAX {
-        writeln!(out, "({ROWS_MAX} of {} rows shown)", rows.len())?;
+    if all > rows.len() {
+        writeln!(
+            out,
+            "({} of {all} rows shown: whoever was stopped, and its neighbours)",
+            rows.len()
+        )?;
     }
     writeln!(out, "\n█ runs   ▒ suspended by a breakpoint   ░ waits so that the order is kept")
 }
@@ -158,7 +174,8 @@ fn rows(program: &Program, plan: &Plan, scale: &Scale) -> Vec<Row> {
                 (ran, stood, Cell::Suspended),
                 (stood, planned.end, Cell::Waits),
             ] {
-                if from < to {
+                // What takes no time is drawn all the same.
+                if from < to || cell == Cell::Runs {
                     scale.mark(cells, from, to, cell);
                 }
             }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstyle::Style;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use ddbx_central::logic::algorithm_d::{
-    Cause, ExecutionIndex, FragmentIndex, Mode, Plan, PlannedFragment, Program,
+    Cause, ExecutionIndex, Mode, Plan, PlannedFragment, Program,
 };
 
 use super::picture;
@@ -22,25 +22,29 @@ pub(super) fn write(
     mode: Mode,
 ) -> io::Result<()> {
     let bold = Style::new().bold();
+    if program.executions().is_empty() {
+        return writeln!(out, "nothing to plan: the input has no executions");
+    }
     let rows: Vec<Row> = rows(program, plan).collect();
     let suspended = rows.iter().filter(|row| row.breakpoint(program) > 0).count();
     let waits = rows.iter().filter(|row| row.planned.propagated > 0).count();
+    let name = match mode {
+        Mode::Virtual => "virtual",
+        Mode::VirtualStrict => "virtual-strict",
+        Mode::Literal => "literal (as published: may reverse clients)",
+    };
+    let (executions, processes) = (program.executions().len(), program.process_count());
     writeln!(
         out,
-        "{bold}Algorithm D, {}{bold:#}: {}, {}, {} suspended, {} delayed to keep the order",
-        match mode {
-            Mode::Virtual => "virtual",
-            Mode::VirtualStrict => "virtual-strict",
-            Mode::Literal => "literal (as printed; may reverse clients)",
-        },
-        counted(program.executions().len(), "execution"),
-        counted(program.process_count(), "process"),
-        counted(suspended, "fragment"),
-        counted(waits, "fragment"),
+        "{bold}Algorithm D, {name}{bold:#}: {} in {}\n{suspended} suspended by a breakpoint, \
+         {waits} made to wait so that the order is kept",
+        counted(executions, "execution"),
+        counted(processes, "process"),
     )?;
 
     let all = rows.len() <= TABLE_ROWS_MAX;
-    let shown = rows.iter().filter(|row| all || row.planned.propagated > 0);
+    let stands = |row: &&Row| row.planned.propagated > 0 || row.breakpoint(program) > 0;
+    let shown = rows.iter().filter(|row| all || stands(row));
     let shown: Vec<&Row> = shown.take(TABLE_ROWS_MAX).collect();
     if !shown.is_empty() {
         writeln!(out, "\n{}", table(program, plan, &shown).trim_fmt())?;
@@ -48,7 +52,7 @@ pub(super) fn write(
     if shown.len() < rows.len() {
         writeln!(
             out,
-            "({} of {} shown: those that wait; --json has all)",
+            "({} of {} shown: those that stand still; --json has all)",
             shown.len(),
             counted(rows.len(), "fragment")
         )?;
@@ -78,6 +82,9 @@ fn rows<'a>(program: &'a Program, plan: &'a Plan) -> impl Iterator<Item = Row> +
 fn table(program: &Program, plan: &Plan, rows: &[&Row]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    if let Some((columns, _)) = terminal_size::terminal_size() {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns.0);
+    }
     let header =
         ["execution", "#", "process", "start", "time", "breakpoint", "waits", "end", "because"];
     table.set_header(header);
@@ -94,7 +101,7 @@ fn table(program: &Program, plan: &Plan, rows: &[&Row]) -> Table {
             unless_zero(fragment.breakpoint),
             unless_zero(row.planned.propagated),
             row.planned.end.to_string(),
-            row.planned.cause.map_or(String::new(), |cause| because(program, plan, cause)),
+            row.planned.cause.map_or(String::new(), |c| because(program, plan, row.execution, c)),
         ]);
     }
     for column in table.column_iter_mut() {
@@ -105,19 +112,16 @@ fn table(program: &Program, plan: &Plan, rows: &[&Row]) -> Table {
     table
 }
 
-/// Whom the fragment waits for and which process they
-/// share; where that delay was itself handed on, also where it began.
-fn because(program: &Program, plan: &Plan, cause: Cause) -> String {
-    let place = |execution: ExecutionIndex, fragment: FragmentIndex| {
-        let name = cut(&program.execution(execution).name, NAME_WIDTH_MAX);
-        format!("{name}#{}", fragment.number())
-    };
+/// Whom the fragment waits for and which process they share; where that delay
+/// was itself handed on, also where it began.
+fn because(program: &Program, plan: &Plan, waits: ExecutionIndex, cause: Cause) -> String {
+    let name = |execution| cut(&program.execution(execution).name, NAME_WIDTH_MAX);
+    let (who, after) = (name(cause.execution), cause.fragment.number());
     let process = cut(program.process_name(cause.process), NAME_WIDTH_MAX);
-    let mut why =
-        format!("must not overtake {} in {process}", place(cause.execution, cause.fragment));
+    let mut why = format!("{who} is as far behind after #{after}, and uses {process} too");
     let origin = origin(program, plan, cause);
-    if (origin.execution, origin.fragment) != (cause.execution, cause.fragment) {
-        why += &format!(", delayed by {}", place(origin.execution, origin.fragment));
+    if ![waits, cause.execution].contains(&origin.execution) {
+        why += &format!(" (from {} #{})", name(origin.execution), origin.fragment.number());
     }
     why
 }

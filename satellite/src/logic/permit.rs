@@ -8,7 +8,6 @@
 //! known value when they go on. All stopped clocks stand still, so who is ahead
 //! of whom does not change while both stand.
 
-use ddbx_protocol::session::HEARTBEAT;
 use ddbx_protocol::{Delay, Permit, Reading, RealTime, StopId, VirtualTime};
 
 /// The rule for one process, in that process's own clock.
@@ -90,11 +89,9 @@ impl LocalPermit {
     }
 
     /// Central is gone: nobody will say how these stops end. Whoever waited for
-    /// them goes on as if they had ended now, or a little later: whoever holds
-    /// them may find out later, and let go then; what waits for them here, timers
-    /// above all, must allow for that.
+    /// them goes on as if they had ended now.
     pub fn let_go(&mut self, now: RealTime) {
-        let open = self.open.take().map(|(behind, _)| now.delay_of(behind) + HEARTBEAT);
+        let open = self.open.take().map(|(behind, _)| now.delay_of(behind));
         let timed = self.timed.drain(..).map(|(_, leaves_with, _)| leaves_with);
         self.floor = timed.chain(open).fold(self.floor, Delay::max);
         self.reading.forget();

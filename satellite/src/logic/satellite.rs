@@ -24,7 +24,9 @@
 //! happen to a strand meets; what it is made of has files of its own.)
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use ddbx_protocol::session::HEARTBEAT;
 use ddbx_protocol::{
     AllOn, BreakpointId, Delay, Mode, ProcessIndex, RealTime, Safeguard, Safeguards, Scope, StopId,
     StopReason, ToCentral, ToSatellite, VirtualTime,
@@ -222,9 +224,11 @@ impl<S: Safeguards> Satellite<S> {
         self.next_due = None;
         self.outputs.retain(|output| !matches!(output, Output::Send(_)));
         for number in self.stops.numbers() {
-            let grown = self.stops.get(number).map(|stop| stop.grown(now)).unwrap_or_default();
-            let kept = self.safeguards.on(Safeguard::DelaysKeptOnLoss);
-            let delay = if kept { grown.max(self.permit.floor()) } else { Delay::ZERO };
+            let Some(stop) = self.stops.get(number) else { continue };
+            let delay = match self.safeguards.on(Safeguard::DelaysKeptOnLoss) {
+                true => stop.grown(now).max(self.delay_alone(stop.least, &stop.gate)),
+                false => Delay::ZERO,
+            };
             self.leave(now, number, delay);
         }
         if !self.safeguards.on(Safeguard::DelaysKeptOnLoss) {
@@ -284,7 +288,10 @@ impl<S: Safeguards> Satellite<S> {
 
     fn judge_event(&mut self, now: RealTime, mut strand: Strand, gate: &Gate) -> Verdict {
         if !self.attached {
-            return Verdict::Go(strand.delay.max(self.permit.floor()));
+            let delay = self.delay_alone(strand.delay, gate);
+            // Nobody else tells of delays now but those who come with them.
+            self.permit.raise(strand.delay);
+            return Verdict::Go(delay);
         }
         if !self.safeguards.on(Safeguard::ClockPerControl) {
             strand.delay = self.process_clock;
@@ -319,9 +326,18 @@ impl<S: Safeguards> Satellite<S> {
         Verdict::Stopped
     }
 
+    /// Without central, whoever is behind the others here takes over their delay.
+    /// A deadline that does so gets some more: others may find out a little later
+    /// that central is lost, and what it waits for goes on only then.
+    fn delay_alone(&self, delay: Delay, gate: &Gate) -> Delay {
+        let floor = self.permit.floor();
+        let more = if *gate == Gate::Deadline { HEARTBEAT } else { Duration::ZERO };
+        if delay < floor { floor + more } else { delay }
+    }
+
     fn is_gated(&self, gate: &Gate) -> bool {
         let off = |safeguard| !self.safeguards.on(safeguard);
-        !(*gate == Gate::Timer && off(Safeguard::TimersGated)
+        !(gate.is_timer() && off(Safeguard::TimersGated)
             || gate.is_departure() && off(Safeguard::DeparturesGated)
             || gate.is_arrival() && off(Safeguard::GateAtArrival))
     }
@@ -382,7 +398,7 @@ impl<S: Safeguards> Satellite<S> {
         clock: VirtualTime,
     ) -> u64 {
         self.next_number += 1;
-        let counts = (gate != Gate::Timer || self.safeguards.on(Safeguard::TimersCount))
+        let counts = (!gate.is_timer() || self.safeguards.on(Safeguard::TimersCount))
             && (!strand.is_branch || self.safeguards.on(Safeguard::BranchesCount));
         let (least, broke) = (strand.delay, reason.is_users());
         let once = !self.safeguards.on(Safeguard::Reevaluation);
@@ -462,8 +478,12 @@ impl<S: Safeguards> Satellite<S> {
     }
 
     fn leave(&mut self, now: RealTime, number: u64, delay: Delay) {
+        let is_deadline = self.stops.get(number).is_some_and(|stop| stop.gate == Gate::Deadline);
         if let Some(strand) = self.forget(now, number, delay) {
-            self.permit.raise(delay);
+            // What a deadline was given on top is its own.
+            if self.attached || !is_deadline {
+                self.permit.raise(delay);
+            }
             self.process_clock = self.process_clock.max(delay);
             self.outputs.push_back(Output::Resume { strand, delay });
         }

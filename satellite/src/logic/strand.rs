@@ -29,8 +29,10 @@ pub enum Gate {
     Point(PointLabel),
     /// A cancellation reaches the callee.
     Cancel,
-    /// A deadline, sleep or lease runs out.
-    Timer,
+    /// A deadline or a lease runs out: something else is given up.
+    Deadline,
+    /// A sleep is over: its own control goes on.
+    Sleep,
     /// A control starts another one.
     Spawn,
     /// An operation on a shared object: lock, unlock, arm or renew a lease.
@@ -41,6 +43,11 @@ impl Gate {
     /// Whether it sends something away from the process, or starts something.
     pub fn is_departure(&self) -> bool {
         matches!(self, Self::Rpc(RpcEvent::Call | RpcEvent::Return, _) | Self::Spawn)
+    }
+
+    /// Whether a timer makes it happen.
+    pub fn is_timer(&self) -> bool {
+        matches!(self, Self::Deadline | Self::Sleep)
     }
 
     /// Whether it comes in from another process.

@@ -303,7 +303,9 @@ impl World<'_> {
         };
         let process = timer.process;
         let strand = self.strand(id, &timer.stack, timer.delay, timer.is_branch);
-        self.gate(process, strand, &Gate::Timer, Next::Fire(id));
+        let is_sleep = matches!(timer.kind, TimerKind::Sleep(_));
+        let gate = if is_sleep { Gate::Sleep } else { Gate::Deadline };
+        self.gate(process, strand, &gate, Next::Fire(id));
     }
 
     /// A timer has passed its gate. If its delay has grown without its standing
@@ -378,8 +380,13 @@ impl World<'_> {
             // Clocks may have been set back by a loss: only real order is left.
             last_clock = self.now - delay;
         }
-        let clock = (self.now - delay + latency).max(last_clock);
+        let unhindered = self.now - delay + latency;
+        let clock = unhindered.max(last_clock);
         let real = (clock + delay).max(last_real).max(self.now);
+        if real > unhindered + delay {
+            let (Message::Request(id) | Message::Response(id) | Message::Cancel(id)) = &message;
+            self.trace.hindered.insert(self.calls[id].name.clone());
+        }
         self.fifo.insert((from, to), (clock, real));
         self.at(real, Event::Deliver(message));
     }

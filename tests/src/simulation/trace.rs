@@ -1,6 +1,6 @@
 //! What happened in a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use ddbx_protocol::{Delay, RealTime, VirtualTime};
@@ -117,8 +117,10 @@ pub struct Trace {
     pub floor_fell: bool,
     /// For how long the user held each event.
     pub held_at: BTreeMap<Rc<str>, Nanos>,
+    /// Calls of which a message had to wait for another on its connection.
+    pub hindered: BTreeSet<Rc<str>>,
     /// Processes in which the user held something.
-    pub held_in: std::collections::BTreeSet<usize>,
+    pub held_in: BTreeSet<usize>,
 }
 
 impl Trace {

@@ -54,12 +54,7 @@ impl Plan {
         Self { waits: program.executions.iter().map(|e| vec![none; e.fragments.len()]).collect() }
     }
 
-    pub(super) fn propagated(&self, execution: usize, fragment: usize) -> Ticks {
-        self.waits[execution][fragment].amount
-    }
-
-    /// Adds `amount` at the end of a fragment; the latest cause is kept, for
-    /// it is the one that brought the delay to its final size.
+    /// Makes an execution wait for `amount` at the end of a fragment.
     pub(super) fn delay(
         &mut self,
         execution: usize,
@@ -67,18 +62,8 @@ impl Plan {
         amount: Ticks,
         (because, at): (ExecutionIndex, FragmentIndex),
     ) {
-        let wait = &mut self.waits[execution][fragment];
-        wait.amount += amount;
-        wait.execution = because.0;
-        wait.fragment = at.0;
-    }
-
-    /// Takes back up to `most` of what was propagated; returns how much.
-    pub(super) fn take_back(&mut self, execution: usize, fragment: usize, most: Ticks) -> Ticks {
-        let wait = &mut self.waits[execution][fragment];
-        let taken = wait.amount.min(most);
-        wait.amount -= taken;
-        taken
+        let wait = Wait { amount, execution: because.0, fragment: at.0 };
+        self.waits[execution][fragment] = wait;
     }
 
     /// Checks that no delayed time passes [`TICKS_MAX`].

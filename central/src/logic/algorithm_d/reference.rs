@@ -1,5 +1,9 @@
 //! The paper's loop, step by step, for all three modes.
 //!
+//! Delays are counted in u128: the literal algorithm can pile them up step by
+//! step before it is found not to terminate, and only what it ends with has to
+//! fit.
+//!
 //! Names follow the paper: `f` is the front of an execution (the fragment that
 //! ends next), `C` is all delay up to the end of a fragment. Fragments count
 //! from 0 here. The paper's extra fragment in front of the first never carries
@@ -7,7 +11,7 @@
 
 use super::Mode;
 use super::outcome::{Plan, PlanError};
-use super::program::{ExecutionIndex, FragmentIndex, Program, Ticks, sum};
+use super::program::{ExecutionIndex, FragmentIndex, Program, Ticks};
 
 /// Plans `program` by the step-by-step algorithm, whatever the mode. This is the
 /// specification that [`plan`](super::plan) is checked against.
@@ -25,19 +29,26 @@ pub fn reference(program: &Program, mode: Mode) -> Result<Plan, PlanError> {
         if taken > step_limit {
             return Err(PlanError::Nontermination { steps: taken });
         }
-        steps.step(next)?;
+        steps.step(next);
     }
-    steps.plan.checked(program)
+    steps.finish()
 }
 
 struct Stepper<'a> {
     program: &'a Program,
     mode: Mode,
-    plan: Plan,
+    propagated: Vec<Vec<Propagated>>,
     fronts: Vec<Front>,
     /// `uses[p] == steps` marks the processes of the execution being stepped.
     uses: Vec<u64>,
     steps: u64,
+}
+
+/// A propagated delay and the latest reason for it.
+#[derive(Clone, Copy)]
+struct Propagated {
+    amount: u128,
+    cause: (ExecutionIndex, FragmentIndex),
 }
 
 /// How far an execution has come.
@@ -47,16 +58,18 @@ struct Front {
     /// Undelayed start of fragment `f`.
     st: Ticks,
     /// C up to the end of the fragment before `f`.
-    delay_before: Ticks,
+    delay_before: u128,
 }
 
 impl<'a> Stepper<'a> {
     fn new(program: &'a Program, mode: Mode) -> Self {
         let front = || Front { f: 0, st: 0, delay_before: 0 };
+        let none = Propagated { amount: 0, cause: (ExecutionIndex(0), FragmentIndex(0)) };
+        let executions = program.executions.iter();
         Self {
             program,
             mode,
-            plan: Plan::undelayed(program),
+            propagated: executions.map(|e| vec![none; e.fragments.len()]).collect(),
             fronts: program.executions.iter().map(|_| front()).collect(),
             uses: vec![0; program.process_count()],
             steps: 0,
@@ -73,26 +86,42 @@ impl<'a> Stepper<'a> {
         self.fronts[i].f == self.program.executions[i].fragments.len()
     }
 
+    /// The plan, if all of it fits.
+    fn finish(self) -> Result<Plan, PlanError> {
+        let mut plan = Plan::undelayed(self.program);
+        for (i, fragments) in self.propagated.iter().enumerate() {
+            for (f, propagated) in fragments.iter().enumerate().filter(|(_, p)| p.amount > 0) {
+                let amount = Ticks::try_from(propagated.amount);
+                let amount = amount.map_err(|_| PlanError::overflow(self.program, i, f))?;
+                plan.delay(i, f, amount, propagated.cause);
+            }
+        }
+        plan.checked(self.program)
+    }
+
+    /// All delay at the end of a fragment.
+    fn suspended(&self, i: usize, f: usize) -> u128 {
+        let breakpoint = self.program.executions[i].fragments[f].breakpoint;
+        u128::from(breakpoint) + self.propagated[i][f].amount
+    }
+
     /// Where the front fragment ends: before its own suspension, and in delayed
-    /// time only as the paper has it. A sum of two checked times fits in a u64.
-    fn front_time(&self, i: usize) -> Ticks {
+    /// time only as the paper has it.
+    fn front_time(&self, i: usize) -> u128 {
         let front = &self.fronts[i];
         let undelayed = front.st + self.program.executions[i].fragments[front.f].time;
         match self.mode {
-            Mode::Literal => undelayed + front.delay_before,
-            Mode::Virtual | Mode::VirtualStrict => undelayed,
+            Mode::Literal => u128::from(undelayed) + front.delay_before,
+            Mode::Virtual | Mode::VirtualStrict => u128::from(undelayed),
         }
     }
 
-    fn step(&mut self, i: usize) -> Result<(), PlanError> {
+    fn step(&mut self, i: usize) {
         let program = self.program;
         let front_time = self.front_time(i);
-        let (f, delay_before) = (self.fronts[i].f, self.fronts[i].delay_before);
-        let fragment = program.executions[i].fragments[f];
+        let f = self.fronts[i].f;
         // Step 2: the delay that the others must not fall short of.
-        let total = sum(delay_before, fragment.breakpoint)
-            .and_then(|delay| sum(delay, self.plan.propagated(i, f)))
-            .ok_or_else(|| PlanError::overflow(program, i, f))?;
+        let total = self.fronts[i].delay_before + self.suspended(i, f);
 
         self.steps += 1;
         for fragment in &program.executions[i].fragments {
@@ -101,13 +130,12 @@ impl<'a> Stepper<'a> {
         let cause = (ExecutionIndex(i as u32), FragmentIndex(f as u32));
         for k in (0..self.fronts.len()).filter(|&k| k != i) {
             if !self.is_done(k) {
-                self.propagate(k, front_time, total, cause)?;
+                self.propagate(k, front_time, total, cause);
             }
         }
         // Step 4.
-        self.fronts[i] =
-            Front { f: f + 1, st: self.fronts[i].st + fragment.time, delay_before: total };
-        Ok(())
+        let st = self.fronts[i].st + program.executions[i].fragments[f].time;
+        self.fronts[i] = Front { f: f + 1, st, delay_before: total };
     }
 
     /// Step 3 for execution `k`: wait before the first RPC entry that could
@@ -115,60 +143,51 @@ impl<'a> Stepper<'a> {
     fn propagate(
         &mut self,
         k: usize,
-        front_time: Ticks,
-        total: Ticks,
+        front_time: u128,
+        total: u128,
         cause: (ExecutionIndex, FragmentIndex),
-    ) -> Result<(), PlanError> {
-        let Some((l, delay)) = self.first_entry_after(k, front_time)? else {
-            return Ok(());
-        };
+    ) {
+        let Some((l, delay)) = self.first_entry_after(k, front_time) else { return };
         let mut owed = total.saturating_sub(delay);
         if owed == 0 {
-            return Ok(());
+            return;
         }
-        let fragments = &self.program.executions[k].fragments;
+        let suspended = self.suspended(k, l - 1);
         let front = &mut self.fronts[k];
         if l == front.f {
             front.f -= 1;
-            front.st -= fragments[l - 1].time;
-            front.delay_before -= fragments[l - 1].breakpoint + self.plan.propagated(k, l - 1);
+            front.st -= self.program.executions[k].fragments[l - 1].time;
+            front.delay_before -= suspended;
         }
-        self.plan.delay(k, l - 1, owed, cause);
-        for u in l..fragments.len() {
-            if owed == 0 {
-                break;
-            }
-            owed -= self.plan.take_back(k, u, owed);
+        let waits = &mut self.propagated[k];
+        waits[l - 1] = Propagated { amount: waits[l - 1].amount + owed, cause };
+        for later in &mut waits[l..] {
+            let taken = later.amount.min(owed);
+            later.amount -= taken;
+            owed -= taken;
         }
-        Ok(())
     }
 
     /// Step 3a: the first fragment of `k` from its front on that is entered by
     /// an RPC after `front_time` into a process of the stepped execution, and
     /// `k`'s delay at that entry.
-    fn first_entry_after(
-        &self,
-        k: usize,
-        front_time: Ticks,
-    ) -> Result<Option<(usize, Ticks)>, PlanError> {
+    fn first_entry_after(&self, k: usize, front_time: u128) -> Option<(usize, u128)> {
         let execution = &self.program.executions[k];
         let Front { f, mut st, delay_before: mut delay } = self.fronts[k];
         for l in f..execution.fragments.len() {
             let fragment = execution.fragments[l];
             let comes_after = match self.mode {
-                Mode::Literal => front_time < st + delay,
-                Mode::Virtual => front_time <= st,
-                Mode::VirtualStrict => front_time < st,
+                Mode::Literal => front_time < u128::from(st) + delay,
+                Mode::Virtual => front_time <= u128::from(st),
+                Mode::VirtualStrict => front_time < u128::from(st),
             };
             let shared = self.uses[fragment.process.0 as usize] == self.steps;
             if comes_after && shared && execution.enters_by_rpc(l) {
-                return Ok(Some((l, delay)));
+                return Some((l, delay));
             }
             st += fragment.time;
-            delay = sum(delay, fragment.breakpoint)
-                .and_then(|delay| sum(delay, self.plan.propagated(k, l)))
-                .ok_or_else(|| PlanError::overflow(self.program, k, l))?;
+            delay += self.suspended(k, l);
         }
-        Ok(None)
+        None
     }
 }
