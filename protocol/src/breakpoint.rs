@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{BreakpointId, MethodName, PointLabel};
+use crate::ids::BreakpointId;
+use crate::spec::Pattern;
 
 /// A breakpoint in one process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,17 +25,17 @@ pub struct Breakpoint {
 /// What a breakpoint waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
-    /// An event of an RPC; without a method, of any.
+    /// An event of an RPC.
     Rpc {
-        /// Which event.
-        event: RpcEvent,
-        /// Which method.
-        method: Option<MethodName>,
+        /// Which event; none for all.
+        event: Option<RpcEvent>,
+        /// Which methods.
+        method: Pattern,
     },
-    /// A point in user code; without a label, any.
+    /// A point in user code.
     Point {
-        /// Which.
-        label: Option<PointLabel>,
+        /// Which labels.
+        label: Pattern,
     },
 }
 

@@ -9,6 +9,7 @@ pub mod ids;
 pub mod reading;
 pub mod safeguards;
 pub mod session;
+pub mod spec;
 pub mod time;
 
 pub use breakpoint::{Breakpoint, Place, RpcEvent, Scope};
@@ -23,4 +24,5 @@ pub use safeguards::{AllOn, Safeguard, Safeguards};
 pub use session::{
     Mode, Open, Permit, ProcessIndex, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite,
 };
+pub use spec::{InvalidSpec, Pattern, Spec};
 pub use time::{Delay, RealTime, VirtualTime};

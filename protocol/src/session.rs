@@ -134,6 +134,11 @@ pub enum ToCentral {
         /// Which.
         to: ProcessIndex,
     },
+    /// Another process can call this one from now on: its first call is here.
+    Accepted {
+        /// Which.
+        from: ProcessIndex,
+    },
     /// Ask mode: may this event happen?
     Ask {
         /// Its number in the sending process.

@@ -2,5 +2,8 @@
 //! whether it may happen now.
 //!
 //! [`logic`] decides and is pure: no async, no clocks, no I/O, no randomness.
+//! [`driver`] runs it: a thread of its own, so that it answers even if the
+//! program's runtime is stuck.
 
+pub mod driver;
 pub mod logic;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ddbx_central::logic::{Central, Command};
 use ddbx_protocol::{
-    AllOn, Breakpoint, BreakpointId, Delay, Mode, Place, PointLabel, ProcessIndex, RealTime, Scope,
-    Stack, StopId,
+    AllOn, Breakpoint, BreakpointId, Delay, Mode, Pattern, Place, PointLabel, ProcessIndex,
+    RealTime, Scope, Stack, StopId,
 };
 use ddbx_satellite::logic::strand::{Gate, Strand, StrandId};
 use ddbx_satellite::logic::{Output, Satellite, Verdict};
@@ -91,7 +91,7 @@ impl Session {
     pub fn break_once(&mut self, process: u32) {
         let breakpoint = Breakpoint {
             id: BreakpointId(7),
-            place: Place::Point { label: None },
+            place: Place::Point { label: Pattern::from("*") },
             scope: Scope::Call,
             ignore: 0,
             once: true,

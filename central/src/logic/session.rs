@@ -175,13 +175,8 @@ impl<S: Safeguards> Central<S> {
                 self.stops.forget_classes_if_empty();
             }
             ToCentral::Raised { floor } => self.raise(&Stack::home(from), floor),
-            ToCentral::Connected { to } => {
-                if self.topology.connect(from, to) {
-                    self.stops.forget_affected();
-                    let floor = self.floor(from);
-                    self.raise(&Stack::home(to), floor);
-                }
-            }
+            ToCentral::Connected { to } => self.connect(from, to),
+            ToCentral::Accepted { from: caller } => self.connect(caller, from),
             ToCentral::Ask { number, stack, delay, sent } => {
                 let (clock, delay) = match delay {
                     Some(delay) => (self.read(now, from, sent - delay, sent), delay),
@@ -360,6 +355,14 @@ impl<S: Safeguards> Central<S> {
             self.stops.set_back(from, too_late);
         }
         member.reading.read(clock)
+    }
+
+    /// Whoever is called takes over the delays of whoever calls.
+    fn connect(&mut self, from: ProcessIndex, to: ProcessIndex) {
+        if self.topology.connect(from, to) {
+            self.stops.forget_affected();
+            self.raise(&Stack::home(to), self.floor(from));
+        }
     }
 
     fn send(&mut self, to: ProcessIndex, message: ToSatellite) {

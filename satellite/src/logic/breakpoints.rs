@@ -59,11 +59,9 @@ impl Planted {
     fn matches(&self, gate: &Gate) -> bool {
         match (&self.breakpoint.place, gate) {
             (Place::Rpc { event, method }, Gate::Rpc(happens, called)) => {
-                event == happens && method.as_ref().is_none_or(|method| method == called)
+                event.is_none_or(|event| event == *happens) && method.matches(called.as_str())
             }
-            (Place::Point { label }, Gate::Point(passed)) => {
-                label.as_ref().is_none_or(|label| label == passed)
-            }
+            (Place::Point { label }, Gate::Point(passed)) => label.matches(passed.as_str()),
             _ => false,
         }
     }
@@ -71,13 +69,13 @@ impl Planted {
 
 #[cfg(test)]
 mod tests {
-    use ddbx_protocol::{MethodName, RpcEvent};
+    use ddbx_protocol::{MethodName, Pattern, RpcEvent};
 
     use super::*;
 
     fn breakpoint(id: u32, method: Option<&str>, ignore: u32, once: bool) -> Breakpoint {
-        let method = method.map(|name| MethodName::new(name).unwrap());
-        let place = Place::Rpc { event: RpcEvent::Arrive, method };
+        let method = Pattern::from(method.unwrap_or("*"));
+        let place = Place::Rpc { event: Some(RpcEvent::Arrive), method };
         Breakpoint { id: BreakpointId(id), place, scope: Scope::Call, ignore, once }
     }
 

@@ -125,11 +125,10 @@ impl<S: Safeguards> Satellite<S> {
         self.stops.users_len()
     }
 
-    /// A strand comes to a gated event.
+    /// If nobody stands still and there is nothing to look out for: the delay with
+    /// which everybody may pass without further question.
     #[inline]
-    pub fn handle_event(&mut self, now: RealTime, strand: &Strand, gate: &Gate) -> Verdict {
-        // The way of nearly every event: nobody stands still, nobody is further
-        // behind, nothing to look out for.
+    pub fn quiet_at(&self) -> Option<Delay> {
         let quiet = self.mode == Mode::Permit
             && self.attached
             && self.stops.is_empty()
@@ -137,7 +136,14 @@ impl<S: Safeguards> Satellite<S> {
             && self.breakpoints.is_empty()
             && !self.hold.is_on()
             && self.safeguards.on(Safeguard::ClockPerControl);
-        if quiet && strand.delay == self.permit.floor() {
+        quiet.then(|| self.permit.floor())
+    }
+
+    /// A strand comes to a gated event.
+    #[inline]
+    pub fn handle_event(&mut self, now: RealTime, strand: &Strand, gate: &Gate) -> Verdict {
+        // The way of nearly every event.
+        if self.quiet_at() == Some(strand.delay) {
             return Verdict::Go(strand.delay);
         }
         self.judge_event(now, strand.clone(), gate)
@@ -203,6 +209,11 @@ impl<S: Safeguards> Satellite<S> {
     /// The process has a new connection.
     pub fn handle_connected(&mut self, to: ProcessIndex) {
         self.send(ToCentral::Connected { to });
+    }
+
+    /// A first call comes from this process.
+    pub fn handle_accepted(&mut self, from: ProcessIndex) {
+        self.send(ToCentral::Accepted { from });
     }
 
     /// Central has answered: its rules hold from now on.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ddbx_central::logic::{Central, Command};
 use ddbx_protocol::session::LEASE;
 use ddbx_protocol::{
-    Breakpoint, BreakpointId, Delay, Place, ProcessIndex, RealTime, StopReason, ToCentral,
+    Breakpoint, BreakpointId, Delay, Pattern, Place, ProcessIndex, RealTime, StopReason, ToCentral,
     ToSatellite,
 };
 use ddbx_satellite::logic::Output;
@@ -123,8 +123,8 @@ impl World<'_> {
         };
         for (number, at) in self.scenario.breakpoints.iter().enumerate() {
             let place = match at.event {
-                Some(event) => Place::Rpc { event, method: None },
-                None => Place::Point { label: None },
+                Some(event) => Place::Rpc { event: Some(event), method: Pattern::from("*") },
+                None => Place::Point { label: Pattern::from("*") },
             };
             let breakpoint = Breakpoint {
                 id: BreakpointId(number as u32),
@@ -407,7 +407,7 @@ fn kind_to_central(message: &ToCentral) -> &'static str {
         ToCentral::Stopped { .. } => "wait",
         ToCentral::Gone { .. } => "gone",
         ToCentral::Raised { .. } => "raised",
-        ToCentral::Connected { .. } => "connected",
+        ToCentral::Connected { .. } | ToCentral::Accepted { .. } => "connected",
         ToCentral::Ask { .. } => "ask",
     }
 }
