@@ -45,7 +45,8 @@ pub struct Hit {
 pub type Deliver = Box<dyn Fn(ToSatellite) + Send>;
 
 enum Input {
-    Join { name: ProcessName, deliver: Deliver, reply: Sender<ProcessIndex> },
+    Number(Sender<ProcessIndex>),
+    Join { process: ProcessIndex, name: ProcessName, deliver: Deliver, reply: Sender<()> },
     Left(ProcessIndex),
     Satellite(ProcessIndex, ToCentral),
     Break { wanted: Wanted, hits: Box<dyn Fn(Hit) + Send>, reply: Sender<BreakpointId> },
@@ -63,10 +64,15 @@ impl Session {
         Ok(Self { inputs })
     }
 
-    /// A process joins; returns its number. A name that is taken gets a number
-    /// behind it.
-    pub fn join(&self, name: ProcessName, deliver: Deliver) -> Option<ProcessIndex> {
-        self.ask(|reply| Input::Join { name, deliver, reply })
+    /// A number for a process that is about to join.
+    pub fn number(&self) -> Option<ProcessIndex> {
+        self.ask(Input::Number)
+    }
+
+    /// A process joins. A name that is taken gets a number behind it. When this
+    /// returns, all breakpoints that concern it are in force.
+    pub fn join(&self, process: ProcessIndex, name: ProcessName, deliver: Deliver) {
+        let _ = self.ask(|reply| Input::Join { process, name, deliver, reply });
     }
 
     /// A process is gone.
@@ -79,7 +85,8 @@ impl Session {
         let _ = self.inputs.send(Input::Satellite(process, message));
     }
 
-    /// Plants a breakpoint in all processes it concerns, now and later.
+    /// Plants a breakpoint in all processes it concerns, now and later. It is in
+    /// force when this returns.
     pub fn plant(
         &self,
         wanted: Wanted,
@@ -140,11 +147,15 @@ impl Driver {
                 Err(RecvTimeoutError::Timeout) => self.central.handle_timeout(),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            let now = self.now();
-            while let Some((to, message)) = self.central.poll_output(now) {
-                if let Some((_, deliver)) = self.members.get(&to) {
-                    deliver(message);
-                }
+            self.deliver();
+        }
+    }
+
+    fn deliver(&mut self) {
+        let now = self.now();
+        while let Some((to, message)) = self.central.poll_output(now) {
+            if let Some((_, deliver)) = self.members.get(&to) {
+                deliver(message);
             }
         }
     }
@@ -155,9 +166,11 @@ impl Driver {
 
     fn handle(&mut self, input: Input) {
         match input {
-            Input::Join { name, deliver, reply } => {
-                let process = ProcessIndex(self.next_process);
+            Input::Number(reply) => {
+                let _ = reply.send(ProcessIndex(self.next_process));
                 self.next_process += 1;
+            }
+            Input::Join { process, name, deliver, reply } => {
                 let name = self.free_name(name.as_str());
                 self.central.handle_joined(process, &[], Delay::ZERO);
                 for (id, (wanted, _)) in &self.breakpoints {
@@ -167,7 +180,8 @@ impl Driver {
                     }
                 }
                 self.members.insert(process, (name, deliver));
-                let _ = reply.send(process);
+                self.deliver();
+                let _ = reply.send(());
             }
             Input::Left(process) => {
                 self.members.remove(&process);
@@ -199,6 +213,7 @@ impl Driver {
                     }
                 }
                 self.breakpoints.insert(id, (wanted, hits));
+                self.deliver();
                 let _ = reply.send(id);
             }
             Input::User(command) => {

@@ -35,13 +35,12 @@
 //! # }
 //! ```
 
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use ddbx_central::driver::{Hit, Session as Central, Wanted};
 use ddbx_central::logic::Command;
 use ddbx_protocol::{BreakpointId, Scope, Spec, StopId};
-use ddbx_satellite::driver::{Handle, Inbox};
+use ddbx_satellite::driver::Handle;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -75,15 +74,13 @@ impl Session {
     /// # Panics
     /// If the name is empty, too long, or has characters that names cannot have.
     pub fn process(&self, name: &str) -> Process {
-        let (inbox, heard) = channel();
-        let wake = inbox.clone();
-        let deliver = Box::new(move |message| {
-            let _ = inbox.send(Inbox::Central(message));
-        });
-        let index = self.central.join(checked(name), deliver).expect("the session runs");
+        let index = self.central.number().expect("the session runs");
         let central = self.central.clone();
         let send = move |message| central.hear(index, message);
-        let satellite = Handle::start(index, (wake, heard), send).expect("a thread");
+        let satellite = Handle::start(index, send).expect("a thread");
+        let inbox = satellite.inbox();
+        let deliver = Box::new(move |message| inbox.deliver(message));
+        self.central.join(index, checked(name), deliver);
         Process::in_session(name, satellite, self.central.clone())
     }
 

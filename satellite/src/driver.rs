@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,17 +21,6 @@ use crate::logic::{Output, Satellite, Verdict};
 /// whether anybody still needs it.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// What the satellite's thread is told.
-#[derive(Debug)]
-pub enum Inbox {
-    /// Central says something.
-    Central(ToSatellite),
-    /// Central is gone.
-    Lost,
-    /// A timer is due earlier than all others.
-    Look,
-}
-
 /// A process's satellite, shared by all that happens in the process.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
@@ -43,7 +32,8 @@ struct Shared {
     /// do not.
     quiet_at: AtomicU64,
     next_strand: AtomicU64,
-    wake: Sender<Inbox>,
+    /// Tells the thread that something is due earlier than it thinks.
+    wake: Sender<()>,
     core: Mutex<Core>,
 }
 
@@ -69,12 +59,11 @@ struct Timer {
 
 impl Handle {
     /// Starts the satellite of a process that central has given this number.
-    /// `wake` is the sending end of `inbox`.
     pub fn start(
         process: ProcessIndex,
-        (wake, inbox): (Sender<Inbox>, Receiver<Inbox>),
         send: impl Fn(ToCentral) + Send + 'static,
     ) -> std::io::Result<Self> {
+        let (wake, look) = channel();
         let mut satellite = Satellite::new(process, Mode::Permit, AllOn);
         let origin = Instant::now();
         satellite.handle_attached(RealTime::default());
@@ -97,8 +86,13 @@ impl Handle {
         });
         let weak = Arc::downgrade(&shared);
         let name = "ddbx-satellite".to_owned();
-        thread::Builder::new().name(name).spawn(move || keep(&weak, &inbox))?;
+        thread::Builder::new().name(name).spawn(move || keep(&weak, &look))?;
         Ok(Self(shared))
+    }
+
+    /// Where central's messages go: a handle that does not keep the satellite.
+    pub fn inbox(&self) -> Inbox {
+        Inbox(Arc::downgrade(&self.0))
     }
 
     /// The process's number in the session.
@@ -201,7 +195,7 @@ impl Handle {
         // The thread is woken only for what it would sleep through.
         if due.is_some_and(|due| core.looks_at.is_none_or(|looks_at| due < looks_at)) {
             core.looks_at = due;
-            let _ = self.0.wake.send(Inbox::Look);
+            let _ = self.0.wake.send(());
         }
     }
 
@@ -218,14 +212,9 @@ impl Handle {
     }
 
     /// Brings all due timers to their gate, and says when to look again.
-    fn tend(&self, inbox: Option<Inbox>) -> Duration {
+    fn tend(&self) -> Duration {
         let mut core = self.lock();
         let now = self.now();
-        match inbox {
-            Some(Inbox::Central(message)) => core.satellite.handle_central(now, message),
-            Some(Inbox::Lost) => core.satellite.handle_lost(now),
-            Some(Inbox::Look) | None => {}
-        }
         if core.satellite.poll_timeout().is_some_and(|due| due <= now) {
             core.satellite.handle_timeout(now);
         }
@@ -256,16 +245,35 @@ impl Handle {
 }
 
 /// The satellite's thread: until nobody holds the handle any more.
-fn keep(shared: &Weak<Shared>, inbox: &Receiver<Inbox>) {
+fn keep(shared: &Weak<Shared>, look: &Receiver<()>) {
     let mut wait = Duration::ZERO;
-    loop {
-        let heard = match inbox.recv_timeout(wait) {
-            Ok(heard) => Some(heard),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
+    while look.recv_timeout(wait) != Err(RecvTimeoutError::Disconnected) {
         let Some(shared) = shared.upgrade() else { return };
-        wait = Handle(shared).tend(heard);
+        wait = Handle(shared).tend();
+    }
+}
+
+/// Takes central's messages for a satellite, as long as there is one.
+#[derive(Clone)]
+pub struct Inbox(Weak<Shared>);
+
+impl Inbox {
+    /// Central says something: it holds when this returns.
+    pub fn deliver(&self, message: ToSatellite) {
+        self.tell(|satellite, now| satellite.handle_central(now, message));
+    }
+
+    /// Central is gone.
+    pub fn lost(&self) {
+        self.tell(Satellite::handle_lost);
+    }
+
+    fn tell(&self, what: impl FnOnce(&mut Satellite, RealTime)) {
+        if let Some(handle) = self.0.upgrade().map(Handle) {
+            let mut core = handle.lock();
+            what(&mut core.satellite, handle.now());
+            handle.drain(&mut core);
+        }
     }
 }
 
