@@ -41,6 +41,9 @@ pub struct Hit {
     pub stop: StopId,
 }
 
+/// Hears of hits.
+type Tell = Box<dyn Fn(Hit) + Send>;
+
 /// Takes messages for one satellite.
 pub type Deliver = Box<dyn Fn(ToSatellite) + Send>;
 
@@ -49,7 +52,8 @@ enum Input {
     Join { process: ProcessIndex, name: ProcessName, deliver: Deliver, reply: Sender<()> },
     Left(ProcessIndex),
     Satellite(ProcessIndex, ToCentral),
-    Break { wanted: Wanted, hits: Box<dyn Fn(Hit) + Send>, reply: Sender<BreakpointId> },
+    Break { wanted: Wanted, hits: Tell, reply: Sender<BreakpointId> },
+    Remove(BreakpointId, Sender<()>),
     User(Command),
     ContinueAll,
     Stops(Sender<Vec<(StopId, StopReason)>>),
@@ -95,6 +99,11 @@ impl Session {
         self.ask(|reply| Input::Break { wanted, hits: Box::new(hits), reply })
     }
 
+    /// Removes a breakpoint everywhere: it stops nobody any more when this returns.
+    pub fn remove(&self, id: BreakpointId) {
+        let _ = self.ask(|reply| Input::Remove(id, reply));
+    }
+
     /// The user says something.
     pub fn command(&self, command: Command) {
         let _ = self.inputs.send(Input::User(command));
@@ -122,7 +131,7 @@ struct Driver {
     central: Central<AllOn>,
     members: BTreeMap<ProcessIndex, (String, Deliver)>,
     next_process: u32,
-    breakpoints: BTreeMap<BreakpointId, (Wanted, Box<dyn Fn(Hit) + Send>)>,
+    breakpoints: BTreeMap<BreakpointId, (Wanted, Tell)>,
     next_breakpoint: u32,
 }
 
@@ -172,7 +181,7 @@ impl Driver {
             }
             Input::Join { process, name, deliver, reply } => {
                 let name = self.free_name(name.as_str());
-                self.central.handle_joined(process, &[], Delay::ZERO);
+                self.central.handle_joined(self.now(), process, &[], Delay::ZERO);
                 for (id, (wanted, _)) in &self.breakpoints {
                     if wanted.spec.concerns(&name) {
                         let command = Command::Plant(process, wanted.planted(*id));
@@ -198,10 +207,11 @@ impl Driver {
                     _ => None,
                 };
                 self.central.handle_satellite(self.now(), from, message);
-                if let Some(hit) = hit
-                    && let Some((_, hits)) = self.breakpoints.get(&hit.breakpoint)
-                {
-                    hits(hit);
+                let Some(hit) = hit else { return };
+                match self.breakpoints.get(&hit.breakpoint) {
+                    Some((_, hits)) => hits(hit),
+                    // It was removed while this one came to it: nobody waits for it.
+                    None => self.central.handle_user(Command::Continue(hit.stop)),
                 }
             }
             Input::Break { wanted, hits, reply } => {
@@ -216,12 +226,13 @@ impl Driver {
                 self.deliver();
                 let _ = reply.send(id);
             }
-            Input::User(command) => {
-                if let Command::Remove(id) = &command {
-                    self.breakpoints.remove(id);
-                }
-                self.central.handle_user(command);
+            Input::Remove(id, reply) => {
+                self.breakpoints.remove(&id);
+                self.central.handle_user(Command::Remove(id));
+                self.deliver();
+                let _ = reply.send(());
             }
+            Input::User(command) => self.central.handle_user(command),
             Input::ContinueAll => {
                 for id in std::mem::take(&mut self.breakpoints).into_keys() {
                     self.central.handle_user(Command::Remove(id));

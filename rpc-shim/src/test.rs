@@ -134,7 +134,8 @@ impl Drop for Session {
     }
 }
 
-/// A breakpoint of a test. Dropping it removes it; what it holds stays held.
+/// A breakpoint of a test. Dropping it removes it, and lets go whoever stands at it
+/// and was not asked for with [`Breakpoint::next`].
 pub struct Breakpoint {
     central: Central,
     id: BreakpointId,
@@ -151,7 +152,10 @@ impl Breakpoint {
 
 impl Drop for Breakpoint {
     fn drop(&mut self) {
-        self.central.command(Command::Remove(self.id));
+        self.central.remove(self.id);
+        while let Ok(hit) = self.hits.get_mut().try_recv() {
+            self.central.command(Command::Continue(hit.stop));
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ddbx_protocol::session::HEARTBEAT;
 use ddbx_protocol::{
     AllOn, Delay, Mode, ProcessIndex, RealTime, Stack, ToCentral, ToSatellite, VirtualTime,
 };
@@ -200,12 +201,15 @@ impl Handle {
     }
 
     /// A timer has passed its gate. If its delay has grown while it did not stand
-    /// still, it is not due yet.
+    /// still, central is lost and it is not due yet. A deadline then gets some more
+    /// time: others may find out a little later, and what it waits for goes on only
+    /// then.
     fn ring(&self, core: &mut Core, id: StrandId, delay: Delay) {
         let Some(timer) = core.timers.get_mut(&id) else { return };
         timer.strand.delay = delay;
         if self.now() - delay < timer.due {
-            core.due.insert((timer.due + delay, id), ());
+            let more = if timer.gate == Gate::Deadline { HEARTBEAT } else { Duration::ZERO };
+            core.due.insert((timer.due + delay + more, id), ());
         } else if let Some(timer) = core.timers.remove(&id) {
             let _ = timer.fire.send(delay);
         }

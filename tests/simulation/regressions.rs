@@ -86,3 +86,68 @@ fn a_stop_is_dropped_for_which_others_have_waited() {
     assert_eq!(strand, StrandId(12));
     assert_eq!(delay, Delay::from(9 * MS), "as much as the dropped one had reached");
 }
+
+/// A process is cut off and comes back: those who call it do not announce that
+/// again, and still what is held in a caller blocks it.
+#[test]
+fn who_comes_back_is_still_called_by_others() {
+    let mut session = Session::new(2, &[(0, 1)]);
+    session.central.handle_left(session.now, ProcessIndex(1));
+    session.settle();
+    session.central.handle_joined(session.now, ProcessIndex(1), &[], Delay::ZERO);
+    session.settle();
+    session.break_once(0);
+    assert_eq!(session.event(0, 10, 0), Verdict::Stopped);
+    session.later(MS);
+    assert_eq!(session.event(1, 11, 0), Verdict::Stopped);
+}
+
+/// A satellite dials again before central has noticed its loss: those who wait for
+/// what it held must not wait for ever.
+#[test]
+fn a_join_ends_what_was_held_before() {
+    let mut session = Session::new(2, &[(0, 1)]);
+    session.break_once(0);
+    assert_eq!(session.event(0, 10, 0), Verdict::Stopped);
+    session.later(MS);
+    assert_eq!(session.event(1, 11, 0), Verdict::Stopped);
+    session.later(MS);
+    session.central.handle_joined(session.now, ProcessIndex(0), &[ProcessIndex(1)], Delay::ZERO);
+    session.settle();
+    assert_eq!(session.resumed, [(StrandId(11), Delay::from(2 * MS))]);
+}
+
+/// Who goes on because the one it waited for has vanished still stops at its own
+/// breakpoint, and a breakpoint that stops only once is not planted again.
+#[test]
+fn breakpoints_survive_a_loss() {
+    let mut session = Session::new(2, &[(0, 1)]);
+    session.break_once(0);
+    assert_eq!(session.event(0, 10, 0), Verdict::Stopped);
+    session.break_once(1);
+    session.later(MS);
+    assert_eq!(session.event(1, 11, 0), Verdict::Stopped, "waits");
+    session.central.handle_left(session.now, ProcessIndex(0));
+    session.settle();
+    assert_eq!(session.resumed, []);
+    assert_eq!(session.satellites[1].held_by_user(), 1, "at its breakpoint now");
+    session.central.handle_joined(session.now, ProcessIndex(0), &[ProcessIndex(1)], Delay::ZERO);
+    let planted = std::iter::from_fn(|| session.central.poll_output(session.now));
+    let planted = planted.filter(|(_, m)| matches!(m, ddbx_protocol::ToSatellite::Plant(_)));
+    assert_eq!(planted.count(), 0, "both have been hit");
+}
+
+/// What a satellite has met alone, it tells when it is attached again.
+#[test]
+fn delays_met_alone_are_told() {
+    let mut session = Session::new(1, &[]);
+    session.satellites[0].handle_lost(session.now);
+    let stack = Stack::home(ProcessIndex(0));
+    let late = Strand { id: StrandId(1), stack, delay: Delay::from(MS), is_branch: false };
+    let gate = Gate::Point(PointLabel::new("here").unwrap());
+    session.satellites[0].handle_event(session.now, &late, &gate);
+    session.satellites[0].handle_attached(session.now);
+    let told = session.satellites[0].poll_output();
+    let raised = ddbx_protocol::ToCentral::Raised { floor: Delay::from(MS) };
+    assert_eq!(told, Some(ddbx_satellite::logic::Output::Send(raised)));
+}

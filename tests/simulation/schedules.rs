@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use ddbx_protocol::Mode;
+use ddbx_tests::simulation::checkers::Violation;
 use ddbx_tests::simulation::generate::Options;
 use ddbx_tests::simulation::seeds::run;
 
@@ -11,14 +12,9 @@ fn no_violations(seeds: Range<u64>, options: &Options) {
     let tally = run(seeds, options, false, |_| ());
     assert!(tally.holds > tally.schedules / 4, "hardly anything was held: {tally:?}");
     if let Some((seed, violation)) = tally.violations.first() {
-        panic!(
-            "seed {seed}: {}: {} ({} violations in all). Again, smaller and with pictures:\n\
-             cargo run --release -p ddbx-tests --bin simulate -- --seeds {seed}..{} {options:?}",
-            violation.checker,
-            violation.what,
-            tally.violations.len(),
-            seed + 1
-        );
+        let Violation { checker, what } = violation;
+        let (all, again) = (tally.violations.len(), options.command(*seed));
+        panic!("seed {seed}: {checker}: {what} ({all} in all)\n{again}");
     }
 }
 

@@ -34,7 +34,7 @@ impl Session {
                 .filter(|(from, _)| *from == process.0)
                 .map(|(_, to)| ProcessIndex(*to))
                 .collect();
-            central.handle_joined(process, &callees, Delay::ZERO);
+            central.handle_joined(RealTime::default(), process, &callees, Delay::ZERO);
             let mut satellite = Satellite::new(process, Mode::Permit, AllOn);
             satellite.handle_attached(RealTime::default());
             satellites.push(satellite);

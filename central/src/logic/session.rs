@@ -52,6 +52,8 @@ pub struct Central<S: Safeguards = AllOn> {
     stops: Stops<S>,
     members: BTreeMap<ProcessIndex, Member>,
     breakpoints: Vec<(ProcessIndex, Breakpoint)>,
+    /// Processes that the user has paused.
+    paused: Processes,
     /// Ask mode: the delays with which waiting strands came.
     asked: BTreeMap<StopId, Delay>,
     alarm: Option<RealTime>,
@@ -80,6 +82,7 @@ impl<S: Safeguards> Central<S> {
             stops: Stops::new(safeguards.clone()),
             members: BTreeMap::new(),
             breakpoints: Vec::new(),
+            paused: Processes::new(),
             asked: BTreeMap::new(),
             alarm: None,
             dirty: false,
@@ -92,8 +95,21 @@ impl<S: Safeguards> Central<S> {
 
     /// A satellite attaches: its process can call `callees`, and has seen delays
     /// up to `floor` (in an earlier session with a central that was lost).
-    pub fn handle_joined(&mut self, process: ProcessIndex, callees: &[ProcessIndex], floor: Delay) {
+    pub fn handle_joined(
+        &mut self,
+        now: RealTime,
+        process: ProcessIndex,
+        callees: &[ProcessIndex],
+        floor: Delay,
+    ) {
+        if self.members.contains_key(&process) {
+            // It has dialled again before its loss was noticed: what it held is gone.
+            self.handle_left(now, process);
+        }
         self.members.insert(process, Member::default());
+        if self.paused.contains(&process) {
+            self.outputs.push_back((process, ToSatellite::Pause(true)));
+        }
         for &callee in callees {
             self.topology.connect(process, callee);
         }
@@ -128,8 +144,6 @@ impl<S: Safeguards> Central<S> {
                 self.vanished.extend(affected.iter());
             }
         }
-        self.topology.remove(process);
-        self.stops.forget_affected();
         self.dirty = true;
     }
 
@@ -148,6 +162,10 @@ impl<S: Safeguards> Central<S> {
                 let was_users = self.stops.get(id).is_some_and(|stop| stop.reason.is_users());
                 self.asked.remove(&id);
                 self.stops.insert(id, Stop { reason, class, clock });
+                if let StopReason::Breakpoint(hit) = reason {
+                    // One that stops only once must not be planted again.
+                    self.breakpoints.retain(|(at, b)| !(b.once && (*at, b.id) == (from, hit)));
+                }
                 if reason == StopReason::Inside {
                     // Where it may go next, the delays of where it waits count.
                     self.raise(&stack, delay.max(self.floor(from)));
@@ -168,13 +186,17 @@ impl<S: Safeguards> Central<S> {
                     {
                         delay = delay.min(asked.max(self.floor(from)));
                     }
+                    self.knows(from, delay);
                     let affected = self.stops.affected(stop.class, &self.topology);
                     self.raise_all(&affected, delay);
                     self.stops.remove(id);
                 }
                 self.stops.forget_classes_if_empty();
             }
-            ToCentral::Raised { floor } => self.raise(&Stack::home(from), floor),
+            ToCentral::Raised { floor } => {
+                self.knows(from, floor);
+                self.raise(&Stack::home(from), floor);
+            }
             ToCentral::Connected { to } => self.connect(from, to),
             ToCentral::Accepted { from: caller } => self.connect(caller, from),
             ToCentral::Ask { number, stack, delay, sent } => {
@@ -201,8 +223,16 @@ impl<S: Safeguards> Central<S> {
                 self.forced = true;
                 self.send(id.process, ToSatellite::Force { number: id.number });
             }
-            Command::Pause(process, pause) => self.send(process, ToSatellite::Pause(pause)),
+            Command::Pause(process, pause) => {
+                if pause {
+                    self.paused.insert(process);
+                } else {
+                    self.paused.remove(&process);
+                }
+                self.send(process, ToSatellite::Pause(pause));
+            }
             Command::Plant(process, breakpoint) => {
+                self.breakpoints.retain(|(at, old)| (*at, old.id) != (process, breakpoint.id));
                 self.breakpoints.push((process, breakpoint.clone()));
                 self.send(process, ToSatellite::Plant(breakpoint));
             }
@@ -347,7 +377,7 @@ impl<S: Safeguards> Central<S> {
         sent: RealTime,
     ) -> VirtualTime {
         let Some(member) = self.members.get_mut(&from) else { return clock };
-        if self.stops.in_process(from).is_empty() {
+        if !self.stops.any_in_process(from) {
             member.reading.forget();
         }
         let too_late = member.reading.hear(now, sent);
@@ -355,6 +385,15 @@ impl<S: Safeguards> Central<S> {
             self.stops.set_back(from, too_late);
         }
         member.reading.read(clock)
+    }
+
+    /// A process need not be told of a delay that it has told of itself.
+    fn knows(&mut self, process: ProcessIndex, delay: Delay) {
+        if let Some(member) = self.members.get_mut(&process)
+            && self.mode == Mode::Permit
+        {
+            member.floor = member.floor.max(delay);
+        }
     }
 
     /// Whoever is called takes over the delays of whoever calls.

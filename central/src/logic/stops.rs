@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ddbx_protocol::{ProcessIndex, Safeguards, Stack, StopId, StopReason, VirtualTime};
+use ddbx_protocol::{ProcessIndex, Safeguard, Safeguards, Stack, StopId, StopReason, VirtualTime};
 
 use super::topology::{Processes, Topology};
 
@@ -41,8 +41,8 @@ pub struct Stops<S> {
     stops: BTreeMap<StopId, Stop>,
     users: Groups,
     waiting: Groups,
-    /// Who waits inside which process.
-    inside: BTreeMap<StopId, ReachClass>,
+    /// How many wait inside which process, by what they may affect.
+    inside: BTreeMap<(ProcessIndex, ReachClass), usize>,
     classes: BTreeMap<Stack, ReachClass>,
     stacks: Vec<Stack>,
     affected: BTreeMap<ReachClass, Arc<Processes>>,
@@ -63,14 +63,20 @@ impl<S: Safeguards> Stops<S> {
         }
     }
 
-    /// The class of a call stack.
+    /// The class of a call stack. How often or in which order it passes through
+    /// a process makes no difference.
     pub fn class(&mut self, stack: &Stack) -> ReachClass {
-        if let Some(&known) = self.classes.get(stack) {
+        let mut stack = stack.clone();
+        if self.safeguards.on(Safeguard::BeingInCounts) {
+            let set: BTreeSet<ProcessIndex> = stack.0.iter().copied().collect();
+            stack = Stack(set.into_iter().collect());
+        }
+        if let Some(&known) = self.classes.get(&stack) {
             return known;
         }
         let class = ReachClass(self.stacks.len() as u32);
         self.classes.insert(stack.clone(), class);
-        self.stacks.push(stack.clone());
+        self.stacks.push(stack);
         class
     }
 
@@ -79,8 +85,11 @@ impl<S: Safeguards> Stops<S> {
         self.remove(id);
         self.stops.insert(id, stop);
         if stop.reason == StopReason::Inside {
-            self.inside.insert(id, stop.class);
-            self.forget_affected();
+            let count = self.inside.entry((id.process, stop.class)).or_default();
+            *count += 1;
+            if *count == 1 {
+                self.forget_affected();
+            }
         } else {
             let group = self.groups(stop.reason).entry((id.process, stop.class)).or_default();
             group.insert((stop.clock, id.number));
@@ -90,10 +99,17 @@ impl<S: Safeguards> Stops<S> {
     /// Takes a stop away.
     pub fn remove(&mut self, id: StopId) -> Option<Stop> {
         let stop = self.stops.remove(&id)?;
-        if self.inside.remove(&id).is_some() {
-            self.forget_affected();
-        }
         let place = (id.process, stop.class);
+        if stop.reason == StopReason::Inside {
+            if let Some(count) = self.inside.get_mut(&place) {
+                *count -= 1;
+                if *count == 0 {
+                    self.inside.remove(&place);
+                    self.forget_affected();
+                }
+            }
+            return Some(stop);
+        }
         let groups = self.groups(stop.reason);
         if let Some(group) = groups.get_mut(&place) {
             group.remove(&(stop.clock, id.number));
@@ -131,6 +147,12 @@ impl<S: Safeguards> Stops<S> {
         self.stops.range(first..=last).map(|(id, _)| *id).collect()
     }
 
+    /// Whether anybody stands still in a process.
+    pub fn any_in_process(&self, process: ProcessIndex) -> bool {
+        let first = StopId { process, number: 0 };
+        self.stops.range(first..).next().is_some_and(|(id, _)| id.process == process)
+    }
+
     /// Stops that only the user can end.
     pub fn users(&self) -> &Groups {
         &self.users
@@ -150,8 +172,8 @@ impl<S: Safeguards> Stops<S> {
         let mut affected = topology.reach(&self.stacks[class.0 as usize], &self.safeguards);
         loop {
             let before = affected.len();
-            for (id, inside) in &self.inside {
-                if affected.contains(&id.process) {
+            for (process, inside) in self.inside.keys() {
+                if affected.contains(process) {
                     let next = topology.reach(&self.stacks[inside.0 as usize], &self.safeguards);
                     affected.extend(next);
                 }

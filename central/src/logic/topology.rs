@@ -7,7 +7,8 @@ use ddbx_protocol::{ProcessIndex, Safeguard, Safeguards, Stack};
 /// A set of processes.
 pub type Processes = BTreeSet<ProcessIndex>;
 
-/// The connections of a session.
+/// The connections of a session. They only grow: a process that is cut off may
+/// come back, and those who call it do not announce that again.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
     callees: BTreeMap<ProcessIndex, Processes>,
@@ -17,14 +18,6 @@ impl Topology {
     /// `from` can call `to` from now on; true if it could not before.
     pub fn connect(&mut self, from: ProcessIndex, to: ProcessIndex) -> bool {
         self.callees.entry(from).or_default().insert(to)
-    }
-
-    /// A process is gone, and nobody can call it.
-    pub fn remove(&mut self, process: ProcessIndex) {
-        self.callees.remove(&process);
-        for callees in self.callees.values_mut() {
-            callees.remove(&process);
-        }
     }
 
     /// Where a strand with this call stack may still have an effect: the stack
@@ -70,9 +63,7 @@ mod tests {
         let reach = |topology: &Topology, home| topology.reach(&Stack::home(p(home)), &AllOn);
         assert_eq!(reach(&topology, 0), Processes::from([p(0), p(1), p(2)]));
         assert_eq!(reach(&topology, 2), Processes::from([p(1), p(2)]), "cycles end");
-        topology.remove(p(1));
-        assert_eq!(reach(&topology, 0), Processes::from([p(0)]));
-        let stack = Stack::home(p(3)).call(p(0));
-        assert_eq!(topology.reach(&stack, &AllOn), Processes::from([p(0), p(3)]));
+        let stack = Stack::home(p(2)).call(p(0));
+        assert_eq!(topology.reach(&stack, &AllOn), Processes::from([p(0), p(1), p(2)]));
     }
 }

@@ -24,9 +24,7 @@
 //! happen to a strand meets; what it is made of has files of its own.)
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use ddbx_protocol::session::HEARTBEAT;
 use ddbx_protocol::{
     AllOn, BreakpointId, Delay, Mode, ProcessIndex, RealTime, Safeguard, Safeguards, Scope, StopId,
     StopReason, ToCentral, ToSatellite, VirtualTime,
@@ -201,6 +199,7 @@ impl<S: Safeguards> Satellite<S> {
         }
         if let Some(number) = self.stops.number_of(strand) {
             let delay = self.charged_so_far(now, number);
+            self.permit.raise(delay);
             self.forget(now, number, delay);
             self.pump(now);
         }
@@ -219,6 +218,11 @@ impl<S: Safeguards> Satellite<S> {
     /// Central has answered: its rules hold from now on.
     pub fn handle_attached(&mut self, now: RealTime) {
         self.attached = true;
+        // What it has met alone, or while it dialled, central may not know.
+        let floor = self.permit.floor();
+        if floor > Delay::ZERO {
+            self.send(ToCentral::Raised { floor });
+        }
         self.register_inside(now);
     }
 
@@ -237,7 +241,7 @@ impl<S: Safeguards> Satellite<S> {
         for number in self.stops.numbers() {
             let Some(stop) = self.stops.get(number) else { continue };
             let delay = match self.safeguards.on(Safeguard::DelaysKeptOnLoss) {
-                true => stop.grown(now).max(self.delay_alone(stop.least, &stop.gate)),
+                true => stop.grown(now).max(self.permit.floor()),
                 false => Delay::ZERO,
             };
             self.leave(now, number, delay);
@@ -299,10 +303,9 @@ impl<S: Safeguards> Satellite<S> {
 
     fn judge_event(&mut self, now: RealTime, mut strand: Strand, gate: &Gate) -> Verdict {
         if !self.attached {
-            let delay = self.delay_alone(strand.delay, gate);
             // Nobody else tells of delays now but those who come with them.
             self.permit.raise(strand.delay);
-            return Verdict::Go(delay);
+            return Verdict::Go(self.permit.floor());
         }
         if !self.safeguards.on(Safeguard::ClockPerControl) {
             strand.delay = self.process_clock;
@@ -335,15 +338,6 @@ impl<S: Safeguards> Satellite<S> {
             self.look_again_at(clock + demanded);
         }
         Verdict::Stopped
-    }
-
-    /// Without central, whoever is behind the others here takes over their delay.
-    /// A deadline that does so gets some more: others may find out a little later
-    /// that central is lost, and what it waits for goes on only then.
-    fn delay_alone(&self, delay: Delay, gate: &Gate) -> Delay {
-        let floor = self.permit.floor();
-        let more = if *gate == Gate::Deadline { HEARTBEAT } else { Duration::ZERO };
-        if delay < floor { floor + more } else { delay }
     }
 
     fn is_gated(&self, gate: &Gate) -> bool {
@@ -489,12 +483,8 @@ impl<S: Safeguards> Satellite<S> {
     }
 
     fn leave(&mut self, now: RealTime, number: u64, delay: Delay) {
-        let is_deadline = self.stops.get(number).is_some_and(|stop| stop.gate == Gate::Deadline);
         if let Some(strand) = self.forget(now, number, delay) {
-            // What a deadline was given on top is its own.
-            if self.attached || !is_deadline {
-                self.permit.raise(delay);
-            }
+            self.permit.raise(delay);
             self.process_clock = self.process_clock.max(delay);
             self.outputs.push_back(Output::Resume { strand, delay });
         }

@@ -1,6 +1,7 @@
 //! The strands that stand still at a gate of this process.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
 use ddbx_protocol::{Delay, RealTime, Stack, StopReason, ToCentral, VirtualTime};
@@ -88,6 +89,17 @@ impl Stops {
     pub(super) fn furthest_held(&self, me: Option<u64>) -> Option<(VirtualTime, u64)> {
         let counts = |number: u64| Some(number) != me && self.stops[&number].counts;
         self.users.iter().find(|(_, number)| counts(*number)).copied()
+    }
+
+    /// The next one that the rule will end, less far behind than `last`.
+    pub(super) fn next_waiting(
+        &self,
+        last: Option<(VirtualTime, u64)>,
+    ) -> Option<(VirtualTime, u64)> {
+        match last {
+            None => self.waiting.first().copied(),
+            Some(last) => self.waiting.range((Excluded(last), Unbounded)).next().copied(),
+        }
     }
 
     /// Those that the rule will end, furthest behind first.

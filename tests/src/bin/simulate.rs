@@ -85,10 +85,18 @@ fn main() -> ExitCode {
     let tally =
         run(cli.seeds.clone(), &options, cli.sabotage.is_some(), |done| bar.set_position(done));
     bar.finish_and_clear();
-    if cli.json {
-        println!("{}", as_json(&tally, cli.sabotage));
+    let text = if cli.json {
+        format!("{}\n", as_json(&tally, cli.sabotage))
     } else {
-        print_tally(&tally, &options);
+        tally_text(&tally, &options)
+    };
+    print(&text);
+    if let Some((seed, first)) = tally.violations.first()
+        && cli.sabotage.is_none()
+    {
+        // Beside JSON, for whoever looks at the terminal.
+        let case = case_text(*seed, first, &options);
+        if cli.json { eprint!("{case}") } else { print(&case) }
     }
     if tally.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -110,48 +118,47 @@ fn as_json(tally: &Tally, sabotage: Option<Safeguard>) -> Value {
     })
 }
 
-fn print_tally(tally: &Tally, options: &Options) {
-    println!(
-        "{} schedules, {} events, {} holds; messages {:?}",
-        tally.schedules, tally.events, tally.holds, tally.messages
-    );
-    let Some((seed, first)) = tally.violations.first() else {
-        match options.sabotage {
-            Some(sabotage) => println!("{sabotage}: not caught"),
-            None => println!("no violations"),
+fn tally_text(tally: &Tally, options: &Options) -> String {
+    let Tally { schedules, events, holds, messages, violations } = tally;
+    let mut text =
+        format!("{schedules} schedules, {events} events, {holds} holds; messages {messages:?}\n");
+    match (violations.first(), options.sabotage) {
+        (None, None) => text += "no violations\n",
+        (None, Some(sabotage)) => text += &format!("{sabotage}: not caught\n"),
+        (Some((seed, first)), Some(sabotage)) => {
+            let Violation { checker, what } = first;
+            text += &format!("{sabotage}: caught at seed {seed} by \"{checker}\": {what}\n");
         }
-        return;
-    };
-    if let Some(sabotage) = options.sabotage {
-        println!("{sabotage}: caught at seed {seed} by \"{}\": {}", first.checker, first.what);
-        return;
+        (Some(_), None) => {
+            for (seed, Violation { checker, what }) in violations {
+                text += &format!("seed {seed}: {checker}: {what}\n");
+            }
+        }
     }
-    for (seed, Violation { checker, what }) in &tally.violations {
-        println!("seed {seed}: {checker}: {what}");
-    }
-    print_case(*seed, first, options);
+    text
 }
 
 /// The first violation, as small as it gets, and how to see it again.
-fn print_case(seed: u64, found: &Violation, options: &Options) {
+fn case_text(seed: u64, found: &Violation, options: &Options) -> String {
     let (program, scenario) = generate(seed, options);
     let (program, scenario) = shrink::shrink(program, scenario, found.checker);
     let pair = Pair::run(&program, &scenario);
-    println!("\nseed {seed} made smaller:\n{}", describe::program(&program));
-    println!("{}", describe::scenario(&scenario));
     let with = picture::picture(&program, &pair.debugged, &pair.undisturbed);
     let without = picture::picture(&program, &pair.undisturbed, &pair.debugged);
-    println!("with the debugger:\n{with}\nwithout:\n{without}");
-    let faults = if options.faults { " --faults" } else { "" };
-    let mode = if options.mode == Some(Mode::Ask) { " --mode ask" } else { "" };
-    let processes = options.processes.map_or(String::new(), |n| format!(" --processes {n}"));
-    let latency = options.latency.as_ref();
-    let latency =
-        latency.map_or(String::new(), |l| format!(" --latency {}ns..{}ns", l.start(), l.end()));
-    let range = format!("{seed}..{}", seed + 1);
-    println!(
-        "again: cargo run --release -p ddbx-tests --bin simulate -- --seeds {range}{faults}{mode}{processes}{latency}"
-    );
+    format!(
+        "\nseed {seed} made smaller:\n{}\n{}\nwith the debugger:\n{with}\nwithout:\n{without}\nagain: {}\n",
+        describe::program(&program),
+        describe::scenario(&scenario),
+        options.command(seed),
+    )
+}
+
+/// Prints, and ends quietly when nobody reads any more.
+fn print(text: &str) {
+    use std::io::Write as _;
+    if std::io::stdout().lock().write_all(text.as_bytes()).is_err() {
+        std::process::exit(0);
+    }
 }
 
 fn list_sabotages(json: bool) {

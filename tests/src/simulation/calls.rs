@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use ddbx_protocol::session::HEARTBEAT;
 use ddbx_protocol::{Delay, ProcessIndex, RpcEvent, Stack, VirtualTime};
 use ddbx_satellite::logic::clock;
 use ddbx_satellite::logic::strand::Gate;
@@ -314,7 +315,10 @@ impl World<'_> {
         let (now, timer) = (self.now, self.timers.get_mut(&id).expect("a live timer"));
         timer.delay = delay;
         if now - delay < timer.due {
-            let due = timer.due + delay;
+            // What it waits for may go on a little later than itself.
+            let is_sleep = matches!(timer.kind, TimerKind::Sleep(_));
+            let more = if is_sleep { Duration::ZERO } else { HEARTBEAT };
+            let due = timer.due + delay + more;
             self.at(due, Event::Due(id));
             return;
         }
@@ -381,7 +385,9 @@ impl World<'_> {
             last_clock = self.now - delay;
         }
         let unhindered = self.now - delay + latency;
-        let clock = unhindered.max(last_clock);
+        // Who waits for another on its connection comes just after it.
+        let hindered = unhindered <= last_clock && self.scenario.grain == 1;
+        let clock = if hindered { last_clock.just_after() } else { unhindered.max(last_clock) };
         let real = (clock + delay).max(last_real).max(self.now);
         if real > unhindered + delay {
             let (Message::Request(id) | Message::Response(id) | Message::Cancel(id)) = &message;

@@ -83,17 +83,20 @@ impl<'a> Pair<'a> {
     /// Whether two strands had an event in one process at the same moment: their
     /// order is nobody's promise, and may decide what happens next.
     fn has_ties(&self) -> bool {
-        let mut moments: Vec<_> =
-            self.undisturbed.events.iter().map(|e| (e.process, e.clock(), &e.strand)).collect();
+        let gated = self.undisturbed.events.iter().filter(|event| event.what.is_gated());
+        let mut moments: Vec<_> = gated.map(|e| (e.process, e.clock(), &e.strand)).collect();
         moments.sort();
-        moments.windows(2).any(|w| (w[0].0, w[0].1) == (w[1].0, w[1].1) && w[0].2 != w[1].2)
+        moments.windows(2).any(|w| {
+            let same = (w[0].0, w[0].1) == (w[1].0, w[1].1);
+            same && !w[1].2.starts_with(&**w[0].2)
+        })
     }
 
     /// Whether two strands had an event at the same moment anywhere. One that is
     /// part of the other (a call, its handler, the handler's calls) does not count.
     fn has_ties_anywhere(&self) -> bool {
-        let mut moments: Vec<_> =
-            self.undisturbed.events.iter().map(|e| (e.clock(), &e.strand)).collect();
+        let gated = self.undisturbed.events.iter().filter(|event| event.what.is_gated());
+        let mut moments: Vec<_> = gated.map(|e| (e.clock(), &e.strand)).collect();
         moments.sort();
         moments.windows(2).any(|w| w[0].0 == w[1].0 && !w[1].1.starts_with(&**w[0].1))
     }

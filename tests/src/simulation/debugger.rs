@@ -92,7 +92,7 @@ impl World<'_> {
             }
             let callees = self.callees(process);
             if let Some(central) = &mut self.debugger.central {
-                central.handle_joined(index(process), &callees, Delay::ZERO);
+                central.handle_joined(self.now, index(process), &callees, Delay::ZERO);
             }
             self.processes[process].satellite.handle_attached(self.now);
         }
@@ -238,6 +238,7 @@ impl World<'_> {
             && let Some(at) = self.scenario.breakpoints.get(id.0 as usize)
         {
             self.trace.holds += 1;
+            self.trace.holds_at.push(self.now);
             let stop = ddbx_protocol::StopId { process: index(from), number };
             self.after(at.hold, Event::Debugger(Duty::User(Command::Continue(stop))));
         }
@@ -254,6 +255,9 @@ impl World<'_> {
     pub(super) fn do_duty(&mut self, duty: Duty) {
         match duty {
             Duty::User(command) => {
+                if matches!(command, Command::Pause(_, true)) {
+                    self.trace.holds_at.push(self.now);
+                }
                 if let Some(central) = &mut self.debugger.central {
                     central.handle_user(command);
                     self.drain_central();
@@ -287,7 +291,7 @@ impl World<'_> {
                 if self.debugger.links[process].epoch == epoch {
                     let callees = self.callees(process);
                     if let Some(central) = &mut self.debugger.central {
-                        central.handle_joined(index(process), &callees, floor);
+                        central.handle_joined(self.now, index(process), &callees, floor);
                         let at = self.now + self.debugger_latency();
                         let link = &mut self.debugger.links[process];
                         link.last_to_satellite = link.last_to_satellite.max(at);

@@ -27,6 +27,27 @@ pub struct Options {
     pub sabotage: Option<Safeguard>,
 }
 
+impl Options {
+    /// The command that runs one seed again.
+    pub fn command(&self, seed: u64) -> String {
+        let mut command = "cargo run --release -p ddbx-tests --bin simulate --".to_owned();
+        command += &format!(" --seeds {seed}..{}", seed + 1);
+        if self.faults {
+            command += " --faults";
+        }
+        if self.mode == Some(Mode::Ask) {
+            command += " --mode ask";
+        }
+        if let Some(processes) = self.processes {
+            command += &format!(" --processes {processes}");
+        }
+        if let Some(latency) = &self.latency {
+            command += &format!(" --latency {}ns..{}ns", latency.start(), latency.end());
+        }
+        command
+    }
+}
+
 /// What a program is made of.
 struct Features {
     deadlines: bool,

@@ -103,8 +103,10 @@ pub struct Trace {
     pub stuck: Vec<String>,
     /// While at least one hold of the user's was in force.
     pub held: Vec<(RealTime, RealTime)>,
-    /// How many holds the user ended.
+    /// How many holds of the user's there were.
     pub holds: u64,
+    /// When each of them, and each pause, began, as central heard of it.
+    pub holds_at: Vec<RealTime>,
     /// Debugger messages by kind.
     pub messages: BTreeMap<&'static str, u64>,
     /// Debugger messages by process, after the start.

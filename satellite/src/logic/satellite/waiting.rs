@@ -13,9 +13,14 @@ impl<S: Safeguards> Satellite<S> {
             return;
         }
         self.next_due = None;
-        for number in self.stops.waiting() {
+        // Who is further behind is due earlier, so the first that is not due, or is
+        // blocked, ends the search.
+        let again_and_again = self.safeguards.on(Safeguard::Reevaluation);
+        let mut last = None;
+        while let Some((clock, number)) = self.stops.next_waiting(last) {
+            last = Some((clock, number));
             let Some(stop) = self.stops.get(number) else { continue };
-            let (clock, least) = (stop.clock, stop.least);
+            let least = stop.least;
             let judgement = match stop.judged_once {
                 Some(demanded) => Judgement::When(demanded, None),
                 None if !self.is_gated(&stop.gate) => Judgement::Go,
@@ -26,9 +31,12 @@ impl<S: Safeguards> Satellite<S> {
                 Judgement::When(demanded, _) if now >= clock + demanded => demanded,
                 Judgement::When(demanded, _) => {
                     self.look_again_at(clock + demanded);
+                    if again_and_again {
+                        break;
+                    }
                     continue;
                 }
-                Judgement::Blocked(_) if self.safeguards.on(Safeguard::Reevaluation) => break,
+                Judgement::Blocked(_) if again_and_again => break,
                 Judgement::Blocked(_) => continue,
             };
             let charged = !self.safeguards.on(Safeguard::LatencyNotCharged);
@@ -55,8 +63,8 @@ impl<S: Safeguards> Satellite<S> {
         for number in self.stops.waiting() {
             let Some(stop) = self.stops.get(number) else { continue };
             match self.judge(stop.clock, stop.least, Some(number)) {
-                Judgement::Go => self.leave(now, number, stop.least),
-                Judgement::When(demanded, _) => self.leave(now, number, demanded),
+                Judgement::Go => self.pass_gate(now, number, stop.least),
+                Judgement::When(demanded, _) => self.pass_gate(now, number, demanded),
                 Judgement::Blocked(_) => {}
             }
         }

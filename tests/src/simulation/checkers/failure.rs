@@ -8,6 +8,7 @@ use ddbx_protocol::Mode;
 use super::Pair;
 use super::timeouts::timeouts;
 use crate::simulation::scenario::FaultKind;
+use crate::simulation::trace::Stood;
 
 pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
     let trace = &pair.debugged;
@@ -18,14 +19,22 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
         let place = stood.process;
         return Err(format!("a delay in process {place} shrank while it stood"));
     }
-    let lost_all = pair.scenario.faults.iter().zip(&trace.faults_at);
-    for (_, at) in lost_all.filter(|(fault, _)| matches!(fault.kind, FaultKind::CentralCrash(_))) {
-        let limit = *at + LEASE + HEARTBEAT;
-        let overdue = trace
-            .stood
-            .iter()
-            .find(|stood| stood.from < *at && stood.until.is_none_or(|until| until > limit));
-        if let Some(stood) = overdue {
+    let faults = pair.scenario.faults.iter().zip(&trace.faults_at);
+    for (fault, at) in faults {
+        let noticed = match fault.kind {
+            FaultKind::Crash(_) | FaultKind::Cut(..) | FaultKind::CentralCrash(_) => *at,
+            FaultKind::HalfOpen(..) => *at + LEASE,
+            FaultKind::Stall(_) => continue,
+        };
+        let limit = noticed + LEASE + HEARTBEAT;
+        let all_lost = matches!(fault.kind, FaultKind::CentralCrash(_));
+        // Where only one is lost, others may still be held, or catch up.
+        let held = trace.held.iter().any(|(from, to)| *from < limit && *to > *at);
+        let overdue =
+            |stood: &&Stood| stood.from < *at && stood.until.is_none_or(|until| until > limit);
+        if (all_lost || !held)
+            && let Some(stood) = trace.stood.iter().find(overdue)
+        {
             return Err(format!("a strand in process {} stayed held", stood.process));
         }
     }

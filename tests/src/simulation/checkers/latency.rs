@@ -1,6 +1,10 @@
 //! With a debugger latency of δ: only events closer than 2δ may swap, and until
 //! the first swap virtual times shift by at most 2δ. After it, programs may
 //! rightly go another way.
+//!
+//! That is for one hold. What comes within 2δ of a hold learns of its end late, and
+//! goes on late by as much; if it also comes that close to the next hold, the two
+//! add up. So the bound is 2δ for every hold that has begun.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +12,13 @@ use super::{Pair, control};
 use crate::simulation::trace::{Happened, Trace, What};
 
 pub(super) fn check(pair: &Pair<'_>) -> Result<(), String> {
-    let window = 2 * i64::try_from(pair.latency_max()).unwrap_or(i64::MAX);
+    let latency = i64::try_from(pair.latency_max()).unwrap_or(i64::MAX);
     let without = pair.undisturbed.clocks();
     let expected = by_process(&pair.undisturbed);
     let mut place: BTreeMap<usize, usize> = BTreeMap::new();
     for event in pair.debugged.events.iter().filter(|event| event.what.is_gated()) {
+        let holds = pair.debugged.holds_at.iter().filter(|at| **at <= event.at).count();
+        let window = 2 * latency * holds.max(1) as i64;
         let next = place.entry(event.process).or_default();
         let expected = expected.get(&event.process).and_then(|events| events.get(*next));
         *next += 1;
