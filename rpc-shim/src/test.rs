@@ -24,12 +24,12 @@
 //! # let client = InventoryClient::from(shop.client(channel));
 //! let hit = session.breakpoint("inventory:Inventory.reserve@arrive");
 //! let call = tokio::spawn(async move {
-//!     let mut within_50_ms = context::current();
-//!     within_50_ms.deadline = std::time::Instant::now() + Duration::from_millis(50);
-//!     client.reserve(within_50_ms, 7).await
+//!     let mut within_500_ms = context::current();
+//!     within_500_ms.deadline = std::time::Instant::now() + Duration::from_millis(500);
+//!     client.reserve(within_500_ms, 7).await
 //! });
 //! let held = hit.next().await; // it stands now; look at the world as long as you like
-//! tokio::time::sleep(Duration::from_millis(300)).await;
+//! tokio::time::sleep(Duration::from_millis(900)).await;
 //! held.resume();
 //! assert!(call.await.unwrap().unwrap(), "no deadline has passed");
 //! # }

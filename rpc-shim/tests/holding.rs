@@ -23,9 +23,9 @@ async fn a_deadline_does_not_notice_a_stop() {
         let place = if matches!(event, "call" | "resume") { "client" } else { "slow" };
         let hit = session.breakpoint(&format!("{place}:SlowService.wait@{event}"));
         let client = slow.clone();
-        let call = tokio::spawn(async move { client.wait(within(200 * MS), 1).await });
+        let call = tokio::spawn(async move { client.wait(within(1_000 * MS), 1).await });
         let held = hit.next().await;
-        tokio::time::sleep(600 * MS).await;
+        tokio::time::sleep(1_400 * MS).await;
         assert_eq!(session.held(), 1, "{event}");
         held.resume();
         assert_eq!(call.await.unwrap().unwrap(), 1, "held at {event}");
@@ -85,9 +85,9 @@ async fn nested_calls_keep_their_deadlines() {
     let inner = connect!(SlowClient, front.clone(), slow, Slow::default());
     let outer = connect!(FrontClient, client, front, Shop { inner });
     let hit = session.breakpoint_on_call("slow:SlowService.wait@return");
-    let call = tokio::spawn(async move { outer.ask(within(200 * MS), 5).await });
+    let call = tokio::spawn(async move { outer.ask(within(1_000 * MS), 5).await });
     let held = hit.next().await;
-    tokio::time::sleep(500 * MS).await;
+    tokio::time::sleep(1_400 * MS).await;
     held.resume();
     assert_eq!(call.await.unwrap().unwrap(), 5);
 }
@@ -174,9 +174,9 @@ async fn a_session_that_ends_holds_nobody() {
         connect!(SlowClient, session.process("client"), session.process("slow"), Slow::default());
     let hit = session.breakpoint("slow:SlowService.wait@arrive");
     let client = slow.clone();
-    let call = tokio::spawn(async move { client.wait(within(200 * MS), 1).await });
+    let call = tokio::spawn(async move { client.wait(within(1_000 * MS), 1).await });
     std::mem::forget(hit.next().await);
-    tokio::time::sleep(400 * MS).await;
+    tokio::time::sleep(1_400 * MS).await;
     drop(session);
     assert_eq!(call.await.unwrap().unwrap(), 1);
 }
