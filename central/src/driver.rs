@@ -130,7 +130,7 @@ struct Driver {
     origin: Instant,
     central: Central<AllOn>,
     members: BTreeMap<ProcessIndex, (String, Deliver)>,
-    next_process: u32,
+    next_process: u64,
     breakpoints: BTreeMap<BreakpointId, (Wanted, Tell)>,
     next_breakpoint: u32,
 }

@@ -35,7 +35,7 @@ pub enum Mode {
 /// A process's number in this session, given by central.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ProcessIndex(pub u32);
+pub struct ProcessIndex(pub u64);
 
 impl fmt::Display for ProcessIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

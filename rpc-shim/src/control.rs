@@ -141,7 +141,7 @@ pub async fn point(label: &str) {
 
 /// Starts a new control in this process, which takes over the delay of this one.
 /// Without a session it is `tokio::spawn`.
-pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+pub fn spawn<F>(_name: &str, future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,

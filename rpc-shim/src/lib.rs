@@ -51,3 +51,9 @@ pub use control::{point, spawn};
 pub use envelope::Traced;
 pub use process::Process;
 pub use server::Server;
+
+/// This process, as the environment says: in the session of `DDBX_SESSION`, or in
+/// none.
+pub fn init(name: &str) -> Process {
+    Process::without_session(name)
+}

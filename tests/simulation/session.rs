@@ -12,7 +12,7 @@ use ddbx_satellite::logic::{Output, Satellite, Verdict};
 
 pub const MS: Duration = Duration::from_millis(1);
 
-pub fn stop(process: u32, number: u64) -> StopId {
+pub fn stop(process: u64, number: u64) -> StopId {
     StopId { process: ProcessIndex(process), number }
 }
 
@@ -25,10 +25,10 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(processes: usize, connections: &[(u32, u32)]) -> Self {
+    pub fn new(processes: usize, connections: &[(u64, u64)]) -> Self {
         let mut central = Central::new(Mode::Permit, AllOn);
         let mut satellites = Vec::new();
-        for process in (0..processes as u32).map(ProcessIndex) {
+        for process in (0..processes as u64).map(ProcessIndex) {
             let callees: Vec<_> = connections
                 .iter()
                 .filter(|(from, _)| *from == process.0)
@@ -51,7 +51,7 @@ impl Session {
                     match output {
                         Output::Send(message) => self.central.handle_satellite(
                             self.now,
-                            ProcessIndex(process as u32),
+                            ProcessIndex(process as u64),
                             message,
                         ),
                         Output::Resume { strand, delay } => self.resumed.push((strand, delay)),
@@ -68,10 +68,10 @@ impl Session {
         }
     }
 
-    pub fn event(&mut self, process: usize, strand: u64, home: u32) -> Verdict {
-        let stack = match home == process as u32 {
+    pub fn event(&mut self, process: usize, strand: u64, home: u64) -> Verdict {
+        let stack = match home == process as u64 {
             true => Stack::home(ProcessIndex(home)),
-            false => Stack::home(ProcessIndex(home)).call(ProcessIndex(process as u32)),
+            false => Stack::home(ProcessIndex(home)).call(ProcessIndex(process as u64)),
         };
         let strand = Strand { id: StrandId(strand), stack, delay: Delay::ZERO, is_branch: false };
         let gate = Gate::Point(PointLabel::new("here").unwrap());
@@ -88,7 +88,7 @@ impl Session {
         self.settle();
     }
 
-    pub fn break_once(&mut self, process: u32) {
+    pub fn break_once(&mut self, process: u64) {
         let breakpoint = Breakpoint {
             id: BreakpointId(7),
             place: Place::Point { label: Pattern::from("*") },

@@ -104,7 +104,7 @@ impl World<'_> {
             caller_process,
             callee,
             method,
-            stack: stack.call(ProcessIndex(callee as u32)),
+            stack: stack.call(ProcessIndex(callee as u64)),
             request_delay: delay,
             response_delay: delay,
             cancel_delay: delay,
@@ -163,7 +163,7 @@ impl World<'_> {
                 let call = &self.calls[&id];
                 let callee = call.callee;
                 if call.progress != Progress::Over && self.processes[callee].is_alive {
-                    let stack = Stack::home(ProcessIndex(callee as u32));
+                    let stack = Stack::home(ProcessIndex(callee as u64));
                     let delay = call.cancel_delay;
                     let strand = self.strand(call.cancellation, &stack, delay, call.is_branch);
                     self.gate(callee, strand, &Gate::Cancel, Next::Cancel(id));
@@ -362,7 +362,7 @@ impl World<'_> {
         if let Some(old) = self.leases.remove(&(process, lease)) {
             self.disarm(old);
         }
-        let stack = Stack::home(ProcessIndex(process as u32));
+        let stack = Stack::home(ProcessIndex(process as u64));
         let kind = TimerKind::Lease(lease, task);
         let timer = self.arm(process, kind, length, delay, &stack, false);
         self.leases.insert((process, lease), timer);
@@ -399,7 +399,7 @@ impl World<'_> {
 
     fn connect_if_new(&mut self, from: usize, to: usize) {
         if self.processes[from].connected.insert(to) {
-            let to = ProcessIndex(to as u32);
+            let to = ProcessIndex(to as u64);
             self.processes[from].satellite.handle_connected(to);
             self.drain(from);
         }

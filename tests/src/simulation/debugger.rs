@@ -397,7 +397,7 @@ impl World<'_> {
 }
 
 fn index(process: usize) -> ProcessIndex {
-    ProcessIndex(process as u32)
+    ProcessIndex(process as u64)
 }
 
 fn nanos(at: Nanos) -> RealTime {

@@ -80,7 +80,7 @@ impl<'p> World<'p> {
         if !self.processes[root.process].is_alive {
             return;
         }
-        let stack = Stack::home(ProcessIndex(root.process as u32));
+        let stack = Stack::home(ProcessIndex(root.process as u64));
         let name: Rc<str> = format!("root{index}").into();
         let task = self.new_task(name, root.process, &root.body, Delay::ZERO, stack, Parent::None);
         // Undisturbed runs start controls from outside at given virtual times.
@@ -199,7 +199,7 @@ impl<'p> World<'p> {
         self.set_delay(creator, delay);
         self.log_task(creator, What::Passed);
         let process = self.task(creator).process;
-        let stack = Stack::home(ProcessIndex(process as u32));
+        let stack = Stack::home(ProcessIndex(process as u64));
         let name = self.event_name(creator);
         let child = self.new_task(name, process, body, delay, stack, Parent::None);
         self.after(0, Event::Step(child));

@@ -149,7 +149,7 @@ impl<'p> World<'p> {
         let processes = (0..program.processes.len())
             .map(|index| Process {
                 satellite: Satellite::new(
-                    ProcessIndex(index as u32),
+                    ProcessIndex(index as u64),
                     scenario.mode,
                     scenario.sabotage,
                 ),
