@@ -3,8 +3,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use ddbx_protocol::Gate;
 use ddbx_protocol::{AllOn, Delay, MethodName, Mode, ProcessIndex, RealTime, RpcEvent, Stack};
-use ddbx_satellite::logic::strand::{Gate, Strand, StrandId};
+use ddbx_satellite::logic::strand::{Strand, StrandId};
 use ddbx_satellite::logic::{Satellite, Verdict};
 
 use crate::verdict::{at_most, report};
@@ -20,7 +21,7 @@ pub fn run(json: bool) -> bool {
     let method = MethodName::new("Inventory.reserve").expect("a valid name");
     let gate = Gate::Rpc(RpcEvent::Arrive, method);
     let stack = Stack::home(ProcessIndex(1)).call(ProcessIndex(0));
-    let strand = Strand { id: StrandId(1), stack, delay: Delay::ZERO, is_branch: false };
+    let strand = Strand::new(StrandId(1), stack, Delay::ZERO);
     let mut samples = Vec::with_capacity(ROUNDS);
     let mut allocations = 0;
     for _ in 0..ROUNDS {

@@ -6,30 +6,30 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ddbx_protocol::control::{BreakpointView, Notice, Reply, Request, Wanted, What};
 use ddbx_protocol::{
-    AllOn, Breakpoint, BreakpointId, Delay, Mode, ProcessIndex, ProcessName, RealTime, Scope, Spec,
-    StopId, StopReason, ToCentral, ToSatellite,
+    AllOn, Attach, BreakpointId, Delay, Event, FromCentral, FromSatellite, HoldId, InFlight, Mode,
+    ProcessIndex, ProcessName, RealTime, Stack, Status, StopId, StopReason, ToCentral,
 };
+use tokio::sync::{broadcast, oneshot};
+
+mod asked;
+mod holds;
+mod log;
+mod view;
 
 use crate::logic::{Central, Command};
+use asked::Asked;
+use holds::Holds;
+use log::Log;
 
-/// A running session.
+pub use asked::{CheckedWish, Refused};
+
+/// A running session. It ends with the last handle.
 #[derive(Clone)]
 pub struct Session {
     inputs: Sender<Input>,
-}
-
-/// A breakpoint as the user asked for it.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// Where.
-    pub spec: Spec,
-    /// Whom it stops.
-    pub scope: Scope,
-    /// How many times it is passed first.
-    pub ignore: u32,
-    /// Whether it stops only once.
-    pub once: bool,
+    notices: broadcast::WeakSender<Notice>,
 }
 
 /// Somebody stands at a breakpoint.
@@ -44,49 +44,68 @@ pub struct Hit {
 /// Hears of hits.
 type Tell = Box<dyn Fn(Hit) + Send>;
 
-/// Takes messages for one satellite.
-pub type Deliver = Box<dyn Fn(ToSatellite) + Send>;
+/// Takes messages for one satellite. It must only hand them on.
+pub type Deliver = Box<dyn Fn(FromCentral) + Send>;
+
+/// A process's part in a session, from one joining to the next loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Membership {
+    process: ProcessIndex,
+    epoch: u64,
+}
 
 enum Input {
-    Number(Sender<ProcessIndex>),
-    Join { process: ProcessIndex, name: ProcessName, deliver: Deliver, reply: Sender<()> },
-    Left(ProcessIndex),
-    Satellite(ProcessIndex, ToCentral),
-    Break { wanted: Wanted, hits: Tell, reply: Sender<BreakpointId> },
+    Join {
+        attach: Attach,
+        deliver: Deliver,
+        reply: Sender<Membership>,
+    },
+    Left(Membership),
+    Satellite(Membership, FromSatellite),
+    Break {
+        wish: CheckedWish,
+        hits: Option<Tell>,
+        reply: Sender<BreakpointView>,
+    },
     Remove(BreakpointId, Sender<()>),
     User(Command),
     ContinueAll,
     Stops(Sender<Vec<(StopId, StopReason)>>),
+    StopsSoFar(Sender<u64>),
+    Request(Request, Sender<Reply>),
+    /// Where a hold stands, by process and by name.
+    Where(HoldId, Sender<Option<Vec<(ProcessIndex, String)>>>),
+    Calls(ProcessIndex, oneshot::Sender<Vec<InFlight>>),
+    /// What has happened so far.
+    Kept(Sender<Vec<Notice>>),
+    /// Somebody begins to look at events, or ends that.
+    Observe(bool),
 }
 
 impl Session {
-    /// Starts a session on a thread of its own; it ends with the last handle.
+    /// Starts a session in a thread of its own.
     pub fn start() -> std::io::Result<Self> {
         let (inputs, heard) = channel();
+        let (driver, notices) = Driver::new();
         let name = "ddbx-central".to_owned();
-        thread::Builder::new().name(name).spawn(move || Driver::new().run(&heard))?;
-        Ok(Self { inputs })
-    }
-
-    /// A number for a process that is about to join.
-    pub fn number(&self) -> Option<ProcessIndex> {
-        self.ask(Input::Number)
+        thread::Builder::new().name(name).spawn(move || driver.run(&heard))?;
+        Ok(Self { inputs, notices })
     }
 
     /// A process joins. A name that is taken gets a number behind it. When this
     /// returns, all breakpoints that concern it are in force.
-    pub fn join(&self, process: ProcessIndex, name: ProcessName, deliver: Deliver) {
-        let _ = self.ask(|reply| Input::Join { process, name, deliver, reply });
+    pub fn join(&self, attach: Attach, deliver: Deliver) -> Option<Membership> {
+        self.ask(|reply| Input::Join { attach, deliver, reply })
     }
 
     /// A process is gone.
-    pub fn leave(&self, process: ProcessIndex) {
-        let _ = self.inputs.send(Input::Left(process));
+    pub fn leave(&self, membership: Membership) {
+        let _ = self.inputs.send(Input::Left(membership));
     }
 
     /// A satellite says something.
-    pub fn hear(&self, process: ProcessIndex, message: ToCentral) {
-        let _ = self.inputs.send(Input::Satellite(process, message));
+    pub fn hear(&self, membership: Membership, message: FromSatellite) {
+        let _ = self.inputs.send(Input::Satellite(membership, message));
     }
 
     /// Plants a breakpoint in all processes it concerns, now and later. It is in
@@ -94,9 +113,10 @@ impl Session {
     pub fn plant(
         &self,
         wanted: Wanted,
-        hits: impl Fn(Hit) + Send + 'static,
-    ) -> Option<BreakpointId> {
-        self.ask(|reply| Input::Break { wanted, hits: Box::new(hits), reply })
+        hits: Option<Box<dyn Fn(Hit) + Send>>,
+    ) -> Result<BreakpointView, Refused> {
+        let wish = CheckedWish::new(wanted)?;
+        self.ask(|reply| Input::Break { wish, hits, reply }).ok_or(Refused::NoSession)
     }
 
     /// Removes a breakpoint everywhere: it stops nobody any more when this returns.
@@ -119,6 +139,44 @@ impl Session {
         self.ask(Input::Stops).unwrap_or_default()
     }
 
+    /// How many have stood still so far, those of now included.
+    pub fn stops_so_far(&self) -> u64 {
+        self.ask(Input::StopsSoFar).unwrap_or_default()
+    }
+
+    /// Answers what can be answered at once.
+    pub fn request(&self, request: Request) -> Option<Reply> {
+        self.ask(|reply| Input::Request(request, reply))
+    }
+
+    /// The processes through which a hold came to where it stands, outermost first.
+    pub(crate) fn way_of(&self, hold: HoldId) -> Option<Vec<(ProcessIndex, String)>> {
+        self.ask(|reply| Input::Where(hold, reply)).flatten()
+    }
+
+    /// The calls that are in a process, once it answers.
+    pub(crate) fn calls(&self, process: ProcessIndex) -> oneshot::Receiver<Vec<InFlight>> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.inputs.send(Input::Calls(process, reply));
+        answer
+    }
+
+    /// Hears what happens from now on.
+    pub fn subscribe(&self) -> Option<broadcast::Receiver<Notice>> {
+        self.notices.upgrade().map(|notices| notices.subscribe())
+    }
+
+    /// The last of what has happened so far.
+    pub(crate) fn kept(&self) -> Vec<Notice> {
+        self.ask(Input::Kept).unwrap_or_default()
+    }
+
+    /// Has the events of the program sent too, as long as the guard lives.
+    pub fn observe(&self) -> Observing {
+        let _ = self.inputs.send(Input::Observe(true));
+        Observing(self.clone())
+    }
+
     fn ask<T>(&self, input: impl FnOnce(Sender<T>) -> Input) -> Option<T> {
         let (reply, answer) = channel();
         self.inputs.send(input(reply)).ok()?;
@@ -126,35 +184,74 @@ impl Session {
     }
 }
 
+/// Somebody looks at events.
+pub struct Observing(Session);
+
+impl Drop for Observing {
+    fn drop(&mut self) {
+        let _ = self.0.inputs.send(Input::Observe(false));
+    }
+}
+
 struct Driver {
     origin: Instant,
     central: Central<AllOn>,
-    members: BTreeMap<ProcessIndex, (String, Deliver)>,
-    next_process: u64,
-    breakpoints: BTreeMap<BreakpointId, (Wanted, Tell)>,
-    next_breakpoint: u32,
+    members: BTreeMap<ProcessIndex, Member>,
+    /// Those who have left, until somebody takes their name.
+    departed: BTreeMap<String, u32>,
+    epochs: u64,
+    asked: Asked,
+    holds: Holds,
+    log: Log,
+    queries: BTreeMap<u64, oneshot::Sender<Vec<InFlight>>>,
+    next_query: u64,
+    observers: usize,
+    messages_sent: u64,
 }
 
+struct Member {
+    epoch: u64,
+    name: ProcessName,
+    pid: u32,
+    deliver: Deliver,
+    status: Status,
+}
+
+/// How many that have left are remembered.
+const DEPARTED_MAX: usize = 64;
+
 impl Driver {
-    fn new() -> Self {
-        Self {
+    fn new() -> (Self, broadcast::WeakSender<Notice>) {
+        let (log, notices) = Log::new();
+        let driver = Self {
             origin: Instant::now(),
             central: Central::new(Mode::Permit, AllOn),
             members: BTreeMap::new(),
-            next_process: 0,
-            breakpoints: BTreeMap::new(),
-            next_breakpoint: 0,
-        }
+            departed: BTreeMap::new(),
+            epochs: 0,
+            asked: Asked::default(),
+            holds: Holds::default(),
+            log,
+            queries: BTreeMap::new(),
+            next_query: 0,
+            observers: 0,
+            messages_sent: 0,
+        };
+        (driver, notices)
     }
 
     fn run(mut self, inputs: &Receiver<Input>) {
         loop {
             let now = self.now();
-            let due = self.central.poll_timeout().map(|due| due.since(now));
-            match inputs.recv_timeout(due.unwrap_or(Duration::from_secs(3_600))) {
+            let due = self.central.poll_timeout().into_iter().chain(self.holds.next_expiry()).min();
+            let wait = due.map_or(Duration::from_secs(3_600), |due| due.since(now));
+            match inputs.recv_timeout(wait) {
                 Ok(input) => self.handle(input),
                 Err(RecvTimeoutError::Timeout) => self.central.handle_timeout(),
                 Err(RecvTimeoutError::Disconnected) => return,
+            }
+            for stop in self.holds.expired(self.now()) {
+                self.central.handle_user(Command::Continue(stop));
             }
             self.deliver();
         }
@@ -163,8 +260,9 @@ impl Driver {
     fn deliver(&mut self) {
         let now = self.now();
         while let Some((to, message)) = self.central.poll_output(now) {
-            if let Some((_, deliver)) = self.members.get(&to) {
-                deliver(message);
+            if let Some(member) = self.members.get(&to) {
+                self.messages_sent += 1;
+                (member.deliver)(FromCentral::Says(message));
             }
         }
     }
@@ -175,96 +273,244 @@ impl Driver {
 
     fn handle(&mut self, input: Input) {
         match input {
-            Input::Number(reply) => {
-                let _ = reply.send(ProcessIndex(self.next_process));
-                self.next_process += 1;
+            Input::Join { attach, deliver, reply } => {
+                let _ = reply.send(self.join(attach, deliver));
             }
-            Input::Join { process, name, deliver, reply } => {
-                let name = self.free_name(name.as_str());
-                self.central.handle_joined(self.now(), process, &[], Delay::ZERO);
-                for (id, (wanted, _)) in &self.breakpoints {
-                    if wanted.spec.concerns(&name) {
-                        let command = Command::Plant(process, wanted.planted(*id));
-                        self.central.handle_user(command);
-                    }
-                }
-                self.members.insert(process, (name, deliver));
-                self.deliver();
-                let _ = reply.send(());
-            }
-            Input::Left(process) => {
-                self.members.remove(&process);
-                self.central.handle_left(self.now(), process);
-            }
-            Input::Satellite(from, message) => {
-                let hit = match &message {
-                    ToCentral::Stopped { number, reason: StopReason::Breakpoint(id), .. } => {
-                        Some(Hit {
-                            breakpoint: *id,
-                            stop: StopId { process: from, number: *number },
-                        })
-                    }
-                    _ => None,
-                };
-                self.central.handle_satellite(self.now(), from, message);
-                let Some(hit) = hit else { return };
-                match self.breakpoints.get(&hit.breakpoint) {
-                    Some((_, hits)) => hits(hit),
-                    // It was removed while this one came to it: nobody waits for it.
-                    None => self.central.handle_user(Command::Continue(hit.stop)),
-                }
-            }
-            Input::Break { wanted, hits, reply } => {
-                let id = BreakpointId(self.next_breakpoint);
-                self.next_breakpoint += 1;
-                for (process, (name, _)) in &self.members {
-                    if wanted.spec.concerns(name) {
-                        self.central.handle_user(Command::Plant(*process, wanted.planted(id)));
-                    }
-                }
-                self.breakpoints.insert(id, (wanted, hits));
-                self.deliver();
-                let _ = reply.send(id);
+            Input::Left(membership) => self.leave(membership),
+            Input::Satellite(from, message) => self.hear(from, message),
+            Input::Break { wish, hits, reply } => {
+                let _ = reply.send(self.plant(wish, hits));
             }
             Input::Remove(id, reply) => {
-                self.breakpoints.remove(&id);
-                self.central.handle_user(Command::Remove(id));
+                self.delete(id);
                 self.deliver();
                 let _ = reply.send(());
             }
             Input::User(command) => self.central.handle_user(command),
             Input::ContinueAll => {
-                for id in std::mem::take(&mut self.breakpoints).into_keys() {
-                    self.central.handle_user(Command::Remove(id));
+                for id in self.asked.ids() {
+                    self.delete(id);
                 }
-                let users = self.central.stops().filter(|(_, reason)| reason.is_users());
-                for (stop, _) in users.collect::<Vec<_>>() {
-                    self.central.handle_user(Command::Continue(stop));
-                }
+                self.continue_everybody();
             }
             Input::Stops(reply) => {
                 let _ = reply.send(self.central.stops().collect());
             }
+            Input::StopsSoFar(reply) => {
+                let _ = reply.send(self.holds.so_far());
+            }
+            Input::Request(request, reply) => {
+                let answer = self.answer(request);
+                self.deliver();
+                let _ = reply.send(answer);
+            }
+            Input::Where(hold, reply) => {
+                let stack = self.holds.stack(hold).cloned();
+                let way = |stack: Stack| stack.0.iter().map(|p| (*p, self.name(*p))).collect();
+                let _ = reply.send(stack.map(way));
+            }
+            Input::Calls(process, reply) => {
+                let Some(member) = self.members.get(&process) else { return };
+                self.next_query += 1;
+                self.queries.retain(|_, reply| !reply.is_closed());
+                self.queries.insert(self.next_query, reply);
+                (member.deliver)(FromCentral::Calls { query: self.next_query });
+            }
+            Input::Kept(reply) => {
+                let _ = reply.send(self.log.kept());
+            }
+            Input::Observe(begins) => {
+                let before = self.observers > 0;
+                self.observers =
+                    if begins { self.observers + 1 } else { self.observers.saturating_sub(1) };
+                if before != (self.observers > 0) {
+                    for member in self.members.values() {
+                        (member.deliver)(FromCentral::Observe(begins));
+                    }
+                }
+            }
         }
+    }
+
+    fn join(&mut self, attach: Attach, deliver: Deliver) -> Membership {
+        let Attach { process, name, pid } = attach;
+        let now = self.now();
+        // The same one again: its old connection counts no more.
+        if let Some(old) = self.members.get(&process) {
+            self.leave(Membership { process, epoch: old.epoch });
+        }
+        let name = self.free_name(&name);
+        self.departed.remove(name.as_str());
+        self.epochs += 1;
+        let epoch = self.epochs;
+        deliver(FromCentral::Welcome { name: name.clone() });
+        if self.observers > 0 {
+            deliver(FromCentral::Observe(true));
+        }
+        self.central.handle_joined(now, process, &[], Delay::ZERO);
+        for breakpoint in self.asked.concerning(name.as_str()) {
+            self.central.handle_user(Command::Plant(process, breakpoint));
+        }
+        self.log.tell(now, What::Joined(name.to_string()));
+        self.members
+            .insert(process, Member { epoch, name, pid, deliver, status: Status::default() });
+        self.deliver();
+        if let Some(member) = self.members.get(&process) {
+            (member.deliver)(FromCentral::Ready);
+        }
+        Membership { process, epoch }
+    }
+
+    fn leave(&mut self, membership: Membership) {
+        let Membership { process, epoch } = membership;
+        if self.members.get(&process).is_none_or(|member| member.epoch != epoch) {
+            return;
+        }
+        let now = self.now();
+        if let Some(member) = self.members.remove(&process) {
+            if self.departed.len() < DEPARTED_MAX {
+                self.departed.insert(member.name.to_string(), member.pid);
+            }
+            for (hold, since) in self.holds.end_all_in(process) {
+                self.tell_goes_on(now, hold, member.name.to_string(), since);
+            }
+            self.log.tell(now, What::Left(member.name.to_string()));
+        }
+        self.central.handle_left(now, process);
+    }
+
+    fn hear(&mut self, from: Membership, message: FromSatellite) {
+        let process = from.process;
+        let Some(member) = self.members.get_mut(&process) else { return };
+        if member.epoch != from.epoch {
+            return;
+        }
+        match message {
+            FromSatellite::Attach(_) => {}
+            FromSatellite::Says(message) => self.hear_of_stops(process, message),
+            FromSatellite::Stands { number, standing } => {
+                self.holds.describe(StopId { process, number }, standing);
+            }
+            FromSatellite::Status(status) => {
+                self.asked.count(process, &status.breakpoints);
+                member.status = status;
+            }
+            FromSatellite::Calls { query, calls } => {
+                if let Some(reply) = self.queries.remove(&query) {
+                    let _ = reply.send(calls);
+                }
+            }
+            FromSatellite::Events { events, dropped } => self.tell_events(events, dropped),
+        }
+    }
+
+    fn hear_of_stops(&mut self, process: ProcessIndex, message: ToCentral) {
+        let now = self.now();
+        match &message {
+            ToCentral::Stopped { number, reason, stack, .. } if *reason != StopReason::Inside => {
+                let stop = StopId { process, number: *number };
+                self.holds.begin(now, stop, *reason, stack.clone());
+                if let Some(view) = self.view_hold(stop, false) {
+                    self.log.tell(now, What::Stands(view));
+                }
+                let reason = *reason;
+                self.central.handle_satellite(now, process, message);
+                if let StopReason::Breakpoint(breakpoint) = reason {
+                    self.hit(now, Hit { breakpoint, stop });
+                }
+                return;
+            }
+            ToCentral::Gone { number, .. } => {
+                if let Some((hold, since)) = self.holds.end(StopId { process, number: *number }) {
+                    self.tell_goes_on(now, hold, self.name(process), since);
+                }
+            }
+            _ => {}
+        }
+        self.central.handle_satellite(now, process, message);
+    }
+
+    fn hit(&mut self, now: RealTime, hit: Hit) {
+        let Some(wanted) = self.asked.hit(hit) else {
+            // It was removed, or had stopped its one control, while this one came
+            // to it: nobody waits for it.
+            self.central.handle_user(Command::Continue(hit.stop));
+            return;
+        };
+        if let Some(length) = wanted.hold_for {
+            self.holds.expire(hit.stop, now + length);
+        }
+        if wanted.once {
+            self.central.handle_user(Command::Remove(hit.breakpoint));
+        }
+    }
+
+    fn plant(&mut self, wish: CheckedWish, hits: Option<Tell>) -> BreakpointView {
+        let id = self.asked.insert(wish, hits);
+        for (process, member) in &self.members {
+            if let Some(breakpoint) = self.asked.planted(id, member.name.as_str()) {
+                self.central.handle_user(Command::Plant(*process, breakpoint));
+            }
+        }
+        self.deliver();
+        let view = self.view_breakpoint(id);
+        self.log.tell(self.now(), What::BreakpointSet(view.clone()));
+        view
+    }
+
+    fn delete(&mut self, id: BreakpointId) -> bool {
+        self.central.handle_user(Command::Remove(id));
+        let was_there = self.asked.remove(id);
+        if was_there {
+            self.log.tell(self.now(), What::BreakpointDeleted(id));
+        }
+        was_there
+    }
+
+    /// Ends all that the user holds; how many that were.
+    fn continue_everybody(&mut self) -> u64 {
+        let paused: Vec<_> =
+            self.members.keys().copied().filter(|p| self.central.is_paused(*p)).collect();
+        for process in &paused {
+            self.central.handle_user(Command::Pause(*process, false));
+        }
+        let users = self.central.stops().filter(|(_, reason)| reason.is_users());
+        let users: Vec<StopId> = users.map(|(stop, _)| stop).collect();
+        for stop in &users {
+            self.central.handle_user(Command::Continue(*stop));
+        }
+        users.len().max(paused.len()) as u64
+    }
+
+    fn tell_goes_on(&mut self, now: RealTime, hold: HoldId, process: String, since: RealTime) {
+        let held_ms = view::millis(now.since(since));
+        self.log.tell(now, What::GoesOn { hold, process, held_ms });
+    }
+
+    fn tell_events(&mut self, events: Vec<Event>, dropped: u64) {
+        let now = self.now();
+        for event in events {
+            self.log.tell(now, What::Event(event));
+        }
+        if dropped > 0 {
+            self.log.tell(now, What::Missed(dropped));
+        }
+    }
+
+    fn name(&self, process: ProcessIndex) -> String {
+        let member = self.members.get(&process);
+        member.map_or_else(|| "(gone)".to_owned(), |member| member.name.to_string())
     }
 
     /// `inventory`, or `inventory#2` if there is one already.
-    fn free_name(&self, name: &str) -> String {
-        let taken = |name: &str| self.members.values().any(|(other, _)| other == name);
-        let numbered = (2..).map(|number| format!("{name}#{number}"));
-        let mut names = std::iter::once(name.to_owned()).chain(numbered);
-        names.find(|name| !taken(name)).unwrap_or_default()
-    }
-}
-
-impl Wanted {
-    fn planted(&self, id: BreakpointId) -> Breakpoint {
-        Breakpoint {
-            id,
-            place: self.spec.place.clone(),
-            scope: self.scope,
-            ignore: self.ignore,
-            once: self.once,
-        }
+    fn free_name(&self, name: &ProcessName) -> ProcessName {
+        let taken = |name: &ProcessName| self.members.values().any(|other| other.name == *name);
+        let family = name.as_str().split('#').next().unwrap_or_default().to_owned();
+        let numbered = (2u32..).map(|number| ProcessName::new(format!("{family}#{number}")));
+        let mut names = std::iter::once(Ok(name.clone())).chain(numbered);
+        // One that gets too long with its number keeps what it has.
+        names
+            .find_map(|n| n.map_or(Some(name.clone()), |n| (!taken(&n)).then_some(n)))
+            .unwrap_or_else(|| name.clone())
     }
 }

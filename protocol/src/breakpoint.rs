@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::condition::Condition;
 use crate::ids::BreakpointId;
 use crate::spec::Pattern;
 
@@ -20,6 +21,8 @@ pub struct Breakpoint {
     pub ignore: u32,
     /// Whether it stops only once.
     pub once: bool,
+    /// It stops only whom this holds for.
+    pub condition: Option<Condition>,
 }
 
 /// What a breakpoint waits for.
@@ -65,6 +68,7 @@ impl fmt::Display for RpcEvent {
 
 /// Whom a breakpoint stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Everybody: nobody enters the process, and whoever is inside stops at its
     /// next gated event.

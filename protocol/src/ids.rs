@@ -65,6 +65,11 @@ name! {
 }
 
 name! {
+    /// The name of a session: the base name of its socket.
+    SessionName, "session name", 64, "/:@*()"
+}
+
+name! {
     /// An RPC method as tarpc names it: `Inventory.reserve`.
     MethodName, "method name", 256, "/:@*()"
 }
@@ -155,6 +160,18 @@ pub struct BreakpointId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HoldId(pub u64);
+
+impl fmt::Display for BreakpointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for HoldId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// Why a name was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -1,23 +1,32 @@
 //! The words that all parts of ddbx share: who ([`ids`]), when ([`time`]), what
 //! ([`event`]) and after what ([`causality`]); and what satellites and central say
-//! to each other ([`session`]). Types only; nothing here does I/O.
+//! to each other ([`session`]). Types only, and what they mean; except for the sockets
+//! over which they reach each other ([`link`]) nothing here does I/O.
 
+pub mod attach;
 pub mod breakpoint;
 pub mod causality;
+pub mod condition;
+pub mod control;
 pub mod event;
+pub mod gate;
 pub mod ids;
+pub mod link;
 pub mod reading;
 pub mod safeguards;
 pub mod session;
 pub mod spec;
 pub mod time;
 
+pub use attach::{Attach, Count, FromCentral, FromSatellite, InFlight, Standing, Status};
 pub use breakpoint::{Breakpoint, Place, RpcEvent, Scope};
 pub use causality::{Causality, MissingDeparture, VectorClock};
+pub use condition::{Condition, InvalidCondition};
 pub use event::{Event, EventKind};
+pub use gate::Gate;
 pub use ids::{
     BreakpointId, CallId, ConnectionId, ControlId, EventId, EventNumber, HoldId, InvalidName,
-    MethodName, PointLabel, ProcessName,
+    MethodName, PointLabel, ProcessName, SessionName,
 };
 pub use reading::Reading;
 pub use safeguards::{AllOn, Safeguard, Safeguards};

@@ -95,6 +95,11 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// Whether its clock stands.
+    pub fn stands(self) -> bool {
+        self != Self::Inside
+    }
+
     /// Whether only the user can end it.
     pub fn is_users(self) -> bool {
         matches!(self, Self::Breakpoint(_) | Self::Process)

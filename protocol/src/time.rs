@@ -95,6 +95,11 @@ impl VirtualTime {
 }
 
 impl Delay {
+    /// As a length of time.
+    pub const fn length(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+
     /// Never held.
     pub const ZERO: Self = Self(0);
 

@@ -1,16 +1,22 @@
 //! A call leaves and its response comes back: the client's half of the shim.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use ddbx_protocol::{Delay, RpcEvent, Stack};
-use ddbx_satellite::driver::Handle;
-use ddbx_satellite::logic::strand::{Gate, Strand};
+use ddbx_protocol::{CallId, ConnectionId, EventKind, Gate, MethodName, RpcEvent, Stack};
+use ddbx_satellite::driver::{Captured, Handle, TimerOf, Visit};
+use serde::Serialize;
 use tarpc::client::stub::Stub;
 use tarpc::client::{Channel, RpcError};
 use tarpc::{RequestName, ServerError, context};
+use tokio::sync::watch;
 
 use crate::control::{self, Control};
-use crate::envelope::{RequestMeta, Traced, TracedRequest, TracedResponse};
+use crate::envelope::{Hello, RequestMeta, Traced, TracedRequest, TracedResponse};
+use crate::naming;
+use crate::point::value;
 use crate::process::Process;
 use crate::server::is_deadline;
 
@@ -22,20 +28,42 @@ const FAR_AWAY: Duration = Duration::from_secs(30 * 24 * 3_600);
 pub struct Client<Req, Resp> {
     channel: Channel<TracedRequest<Req>, TracedResponse<Resp>>,
     process: Process,
+    _connection: Option<Arc<Connection>>,
 }
 
 impl<Req, Resp> Clone for Client<Req, Resp> {
     fn clone(&self) -> Self {
-        Self { channel: self.channel.clone(), process: self.process.clone() }
+        let (channel, process) = (self.channel.clone(), self.process.clone());
+        Self { channel, process, _connection: self._connection.clone() }
     }
 }
 
-impl<Req: RequestName, Resp> Client<Req, Resp> {
+/// Lasts as long as any clone of a client.
+struct Connection {
+    satellite: Handle,
+    id: ConnectionId,
+    _open: watch::Sender<()>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let closed = || EventKind::Closed { connection: self.id.clone() };
+        self.satellite.note(self.satellite.floor(), closed);
+    }
+}
+
+impl<Req, Resp> Client<Req, Resp>
+where
+    Req: RequestName + Serialize + Send + 'static,
+    Resp: Serialize + Send + 'static,
+{
     pub(crate) fn new(
         channel: Channel<TracedRequest<Req>, TracedResponse<Resp>>,
         process: Process,
     ) -> Self {
-        Self { channel, process }
+        let connection =
+            process.satellite().map(|satellite| Arc::new(introduce(&channel, satellite, &process)));
+        Self { channel, process, _connection: connection }
     }
 
     async fn call_in_session(
@@ -44,86 +72,215 @@ impl<Req: RequestName, Resp> Client<Req, Resp> {
         mut ctx: context::Context,
         request: Req,
     ) -> Result<Resp, RpcError> {
-        let control = Control::current(&self.process);
-        let resume = control::rpc(RpcEvent::Resume, request.name());
-        let departure = control::rpc(RpcEvent::Call, request.name());
-        let home = || Stack::home(satellite.process());
-        let stack = control.as_ref().map_or_else(home, |control| control.stack.clone());
+        let controls = self.process.controls();
+        controls.made.fetch_add(1, Ordering::Relaxed);
+        let control = Control::of_call(&self.process, &ctx);
         // Read before anything can hold it: from here on only virtual time counts.
         let remaining = match &control {
             Some(control) => control.remaining(ctx.deadline),
             None => control::remaining(ctx.deadline),
         };
-        let delay = self.depart(satellite, control.as_deref(), &stack, &departure).await;
+        let (call, stack) = match &control {
+            Some(control) => (control.next_call(), control.stack.clone()),
+            None => {
+                let root = controls.root(&satellite.name(), request.name(), &request);
+                (CallId { control: root, nth: 1 }, Stack::home(satellite.process()))
+            }
+        };
+        let from_outside = Visit {
+            control: &call.control,
+            stack: &stack,
+            delay: None,
+            is_free: false,
+            inside: None,
+        };
+        let visit = || control.as_ref().map_or(from_outside, |control| control.visit());
+        let elsewhere = control.as_ref().map(Control::elsewhere);
 
+        let method = method(request.name());
+        let gate = |event| Gate::Rpc(event, method.clone());
+        let capture = || Some(controls.redact(value(&request)).take_args());
+        let arrival = satellite.arrive(
+            visit(),
+            || gate(RpcEvent::Call),
+            || Captured { args: capture(), result: None },
+        );
+        let args = satellite.meets(|| gate(RpcEvent::Resume)).then(capture).flatten();
+        let passed = satellite.pass(visit(), arrival).await;
+        if let Some(control) = &control {
+            control.went_on(passed);
+        }
+
+        let delay = passed.delay;
         let began = satellite.now() - delay;
-        let remaining_nanos = u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX);
-        let meta = RequestMeta { stack: stack.0.to_vec(), delay, remaining_nanos };
+        let sent = satellite
+            .note(delay, || EventKind::CallSent { call: call.clone(), method: method.clone() });
+        let meta = RequestMeta {
+            stack: stack.0.to_vec(),
+            call: call.clone(),
+            delay,
+            is_free: passed.is_free,
+            remaining_nanos: u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX),
+            sent,
+        };
         ctx.deadline = Instant::now() + FAR_AWAY;
 
+        let returning = |delay, is_free| Visit {
+            control: &call.control,
+            stack: &stack,
+            delay: Some(delay),
+            is_free,
+            inside: None,
+        };
         let answered = async {
             let response = self.channel.call(ctx, Traced::with(meta, request)).await;
+            let (meta, outcome) = match response {
+                Ok(Traced::With(meta, body)) => (Some(meta), flatten(body)),
+                Ok(Traced::Plain(body)) => (None, flatten(body)),
+                Ok(Traced::Hello(_)) => (None, Err(unexpected())),
+                Err(error) => (None, Err(error)),
+            };
             // An error that was made outside the handler's wrapper has no delay.
-            let meta = response.as_ref().ok().and_then(|response| response.meta.as_ref());
-            let delay = meta.map_or(delay, |meta| meta.delay);
-            let strand = strand(satellite, &stack, delay);
-            (response, satellite.pass(&strand, &resume).await)
+            let (delay, is_free) = meta.as_ref().map_or((delay, false), |m| (m.delay, m.is_free));
+            let is_free = is_free || passed.is_free;
+            let arrival = satellite.arrive(
+                returning(delay, is_free),
+                || gate(RpcEvent::Resume),
+                || Captured { args, result: Some(controls.redact(result(&outcome))) },
+            );
+            let passed = satellite.pass(returning(delay, is_free), arrival).await;
+            let sent_as = || meta.map(|meta| controls.event_of(meta.from, meta.sent));
+            satellite.note(passed.delay, || EventKind::ReturnArrived {
+                call: call.clone(),
+                sent_as: sent_as(),
+            });
+            (outcome, passed)
         };
         // The deadline is an event like any other: it does not overtake a response
         // that would have come before it. Whoever loses is dropped; dropping the
         // call cancels it.
-        let mut deadline = satellite.arm(began + remaining, delay, &stack, Gate::Deadline);
-        let (outcome, delay) = tokio::select! {
+        let mut deadline = satellite.arm(TimerOf {
+            control: &call.control,
+            stack: &stack,
+            delay,
+            due: began + remaining,
+            gate: Gate::Deadline,
+        });
+        let (outcome, delay, is_free) = tokio::select! {
             biased;
-            (response, delay) = answered => (response.map(|response| response.body), delay),
-            delay = deadline.fired() => (Err(RpcError::DeadlineExceeded), delay),
-        };
-        if let Some(control) = control {
-            control.wake(began, delay);
-        }
-        flatten(outcome)
-    }
-
-    /// The request may leave, now or when the rule allows.
-    async fn depart(
-        &self,
-        satellite: &Handle,
-        control: Option<&Control>,
-        stack: &Stack,
-        gate: &Gate,
-    ) -> Delay {
-        match control {
-            Some(control) => {
-                control.pass(gate).await;
-                control.delay()
+            (outcome, passed) = answered => (outcome, passed.delay, passed.is_free),
+            delay = deadline.fired() => {
+                satellite.note(delay, || EventKind::DeadlineExpired { call: call.clone() });
+                (Err(RpcError::DeadlineExceeded), delay, passed.is_free)
             }
-            None => satellite.enter(&strand(satellite, stack, Delay::ZERO), gate).await,
+        };
+        if let Some(control) = &control {
+            control.wake(began, delay);
+            control.is_free_from_now_on(is_free);
         }
+        drop(elsewhere);
+        outcome
     }
 }
 
-impl<Req: RequestName, Resp> Stub for Client<Req, Resp> {
+/// A new connection says who it is, before anything else goes over it.
+fn introduce<Req, Resp>(
+    channel: &Channel<TracedRequest<Req>, TracedResponse<Resp>>,
+    satellite: &Handle,
+    process: &Process,
+) -> Connection
+where
+    Req: RequestName + Send + 'static,
+    Resp: Send + 'static,
+{
+    let id = ConnectionId { client: satellite.name(), nth: process.controls().next_connection() };
+    let sent =
+        satellite.note(satellite.floor(), || EventKind::Connected { connection: id.clone() });
+    let hello =
+        Hello { process: satellite.process(), name: id.client.clone(), connection: id.nth, sent };
+    let (open, mut closed) = watch::channel(());
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        let (channel, satellite, process) = (channel.clone(), satellite.clone(), process.clone());
+        let mut introduced = Box::pin(async move {
+            let request = Traced::Hello(Box::new(hello));
+            let answer = channel.call(context::current(), request);
+            // It must not keep a connection open that nobody uses any more.
+            let answer = tokio::select! {
+                answer = answer => answer,
+                _ = closed.changed() => return,
+            };
+            if let Ok(Traced::Hello(peer)) = answer {
+                process.controls().meet(peer.process, peer.name);
+                satellite.connected(peer.process);
+            }
+        });
+        // Begun here, so that it is first on its way.
+        let begun = introduced.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        if begun.is_pending() {
+            runtime.spawn(introduced);
+        }
+    }
+    Connection { satellite: satellite.clone(), id, _open: open }
+}
+
+impl<Req, Resp> Stub for Client<Req, Resp>
+where
+    Req: RequestName + Serialize + Send + 'static,
+    Resp: Serialize + Send + 'static,
+{
     type Req = Req;
     type Resp = Resp;
 
     async fn call(&self, ctx: context::Context, request: Req) -> Result<Resp, RpcError> {
         match self.process.satellite() {
             Some(satellite) => self.call_in_session(satellite, ctx, request).await,
-            None => {
-                let response = self.channel.call(ctx, Traced::plain(request)).await;
-                flatten(response.map(|response| response.body))
-            }
+            None => match self.channel.call(ctx, Traced::Plain(request)).await? {
+                Traced::Plain(body) | Traced::With(_, body) => flatten(body),
+                Traced::Hello(_) => Err(unexpected()),
+            },
         }
     }
 }
 
-fn strand(satellite: &Handle, stack: &Stack, delay: Delay) -> Strand {
-    Strand { id: satellite.new_strand(), stack: stack.clone(), delay, is_branch: false }
+/// tarpc's names are identifiers and a dot; if they ever are not, the call goes on
+/// under a name like it.
+pub(crate) fn method(name: &str) -> MethodName {
+    let cleaned = || MethodName::new(naming::clean(name));
+    MethodName::new(name).or_else(|_| cleaned()).expect("a cleaned name")
 }
 
-fn flatten<Resp>(outcome: Result<Result<Resp, ServerError>, RpcError>) -> Result<Resp, RpcError> {
-    match outcome? {
+fn result<Resp: Serialize>(outcome: &Result<Resp, RpcError>) -> serde_json::Value {
+    match outcome {
+        Ok(response) => value(response).take_args(),
+        Err(error) => serde_json::json!({ "error": error.to_string() }),
+    }
+}
+
+/// tarpc's requests and responses are enums with the method as variant.
+pub(crate) trait TakeArgs {
+    /// What is in the variant.
+    fn take_args(self) -> Self;
+}
+
+impl TakeArgs for serde_json::Value {
+    fn take_args(self) -> Self {
+        match self {
+            Self::Object(fields) if fields.len() == 1 => {
+                fields.into_iter().next().map(|(_, inner)| inner).unwrap_or_default()
+            }
+            other => other,
+        }
+    }
+}
+
+fn flatten<Resp>(body: Result<Resp, ServerError>) -> Result<Resp, RpcError> {
+    match body {
         Err(error) if is_deadline(&error) => Err(RpcError::DeadlineExceeded),
         body => Ok(body?),
     }
+}
+
+fn unexpected() -> RpcError {
+    let detail = "ddbx: the other end answered a call with an introduction".to_owned();
+    RpcError::Server(ServerError::new(std::io::ErrorKind::InvalidData, detail))
 }

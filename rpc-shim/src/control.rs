@@ -1,16 +1,23 @@
 //! Whose control is it? The thread of control that a task carries, with its clock.
 
+use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ddbx_protocol::{AllOn, Delay, MethodName, PointLabel, RpcEvent, Stack, VirtualTime};
-use ddbx_satellite::driver::Handle;
+use ddbx_protocol::{
+    AllOn, CallId, ControlId, Delay, EventKind, Gate, InFlight, MethodName, RealTime, Stack,
+    VirtualTime,
+};
+use ddbx_satellite::driver::{Armed, Arrival, Captured, Handle, Passed, TimerOf, Visit};
 use ddbx_satellite::logic::clock;
-use ddbx_satellite::logic::strand::{Gate, Strand};
+use ddbx_satellite::logic::strand::{Strand, StrandId};
 use tokio::task::JoinHandle;
 
+use crate::controls::Key;
+use crate::naming;
 use crate::process::Process;
 
 /// Beyond this, a deadline was not meant: it is the one that tarpc was given.
@@ -27,9 +34,21 @@ tokio::task_local! {
 pub(crate) struct Control {
     process: Process,
     satellite: Handle,
+    pub(crate) id: ControlId,
     pub(crate) stack: Stack,
+    /// Under which it waits inside the program.
+    strand: StrandId,
     delay: AtomicU64,
-    deadline: Deadline,
+    is_free: AtomicBool,
+    /// How much of it stands at a gate, waits for a response or sleeps: then it
+    /// does not wait inside the program.
+    elsewhere: AtomicU32,
+    method: Option<MethodName>,
+    since: RealTime,
+    deadline: OnceLock<Deadline>,
+    calls: AtomicU64,
+    children: Mutex<BTreeMap<String, u32>>,
+    key: Key,
 }
 
 /// Until when, in virtual time, and what the handler was shown of it.
@@ -39,27 +58,46 @@ struct Deadline {
     shown: Option<Instant>,
 }
 
+/// Who begins to be in a process.
+pub(crate) struct Newcomer {
+    pub(crate) id: ControlId,
+    pub(crate) stack: Stack,
+    pub(crate) delay: Delay,
+    pub(crate) is_free: bool,
+    /// The call that brings it here.
+    pub(crate) method: Option<MethodName>,
+    /// Where a call that was given its context finds it again.
+    pub(crate) key: Key,
+}
+
 impl Control {
-    pub(crate) fn new(
-        process: &Process,
-        satellite: &Handle,
-        stack: Stack,
-        delay: Delay,
-        due: VirtualTime,
-        shown: Option<Instant>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    /// It is in the process as long as what this returns.
+    pub(crate) fn begin(process: &Process, satellite: &Handle, new: Newcomer) -> Present {
+        let control = Arc::new(Self {
             process: process.clone(),
             satellite: satellite.clone(),
-            stack,
-            delay: AtomicU64::new(delay.as_nanos()),
-            deadline: Deadline { due, shown },
-        })
+            id: new.id,
+            stack: new.stack,
+            strand: satellite.new_strand(),
+            delay: AtomicU64::new(new.delay.as_nanos()),
+            is_free: AtomicBool::new(new.is_free),
+            elsewhere: AtomicU32::new(0),
+            method: new.method,
+            since: satellite.now(),
+            deadline: OnceLock::new(),
+            calls: AtomicU64::new(0),
+            children: Mutex::default(),
+            key: new.key,
+        });
+        process.controls().insert(new.key, &control);
+        Present(control)
     }
 
-    /// The control of this task, if it is in this process.
-    pub(crate) fn current(process: &Process) -> Option<Arc<Self>> {
-        CURRENT.try_with(Arc::clone).ok().filter(|control| control.process.is(process))
+    /// The control of this task, or of the handler that a context was given to, if
+    /// it is in this process.
+    pub(crate) fn of_call(process: &Process, ctx: &tarpc::context::Context) -> Option<Arc<Self>> {
+        let own = current().filter(|control| control.process.is(process));
+        own.or_else(|| process.controls().get(Key::of(ctx)))
     }
 
     /// Runs a future as this control.
@@ -67,8 +105,55 @@ impl Control {
         CURRENT.scope(self, future).await
     }
 
+    pub(crate) fn process(&self) -> &Process {
+        &self.process
+    }
+
+    pub(crate) fn satellite(&self) -> &Handle {
+        &self.satellite
+    }
+
     pub(crate) fn delay(&self) -> Delay {
         Delay::from_nanos(self.delay.load(Ordering::Acquire))
+    }
+
+    /// Its virtual clock.
+    pub(crate) fn clock(&self) -> VirtualTime {
+        self.satellite.now() - self.delay()
+    }
+
+    /// The next call that it makes.
+    pub(crate) fn next_call(&self) -> CallId {
+        let nth = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        CallId { control: self.id.clone(), nth }
+    }
+
+    pub(crate) fn visit(&self) -> Visit<'_> {
+        Visit {
+            control: &self.id,
+            stack: &self.stack,
+            delay: Some(self.delay()),
+            is_free: self.is_free.load(Ordering::Relaxed),
+            inside: Some(self.strand),
+        }
+    }
+
+    /// It went on with this.
+    pub(crate) fn went_on(&self, passed: Passed) {
+        self.delay.store(passed.delay.as_nanos(), Ordering::Release);
+        self.is_free_from_now_on(passed.is_free);
+    }
+
+    pub(crate) fn is_free_from_now_on(&self, is_free: bool) {
+        if is_free {
+            self.is_free.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Until this is dropped it does not wait inside the program.
+    pub(crate) fn elsewhere(self: &Arc<Self>) -> Elsewhere {
+        self.elsewhere.fetch_add(1, Ordering::SeqCst);
+        Elsewhere(self.clone())
     }
 
     /// Woken by something with this delay, after a wait that began at `began`.
@@ -78,34 +163,135 @@ impl Control {
         self.delay.store(delay.as_nanos(), Ordering::Release);
     }
 
+    /// It was shown this much of a deadline, from now on.
+    pub(crate) fn show_deadline(&self, remaining: Duration) -> (VirtualTime, Option<Instant>) {
+        let due = self.clock() + remaining;
+        let shown = Instant::now().checked_add(remaining);
+        let _ = self.deadline.set(Deadline { due, shown });
+        (due, shown)
+    }
+
     /// What is left, in virtual time, of a deadline that a context shows.
     pub(crate) fn remaining(&self, shown: Instant) -> Duration {
         let left = shown.saturating_duration_since(Instant::now());
-        if self.deadline.shown == Some(shown) || left > FAR {
-            self.deadline.due.since(self.satellite.now() - self.delay())
-        } else {
-            left
+        match self.deadline.get() {
+            Some(own) if own.shown == Some(shown) || left > FAR => own.due.since(self.clock()),
+            _ => left.min(FAR),
         }
     }
 
-    /// Passes a gate of this process.
-    pub(crate) async fn pass(&self, gate: &Gate) {
-        let delay = self.satellite.pass(&self.strand(), gate).await;
-        self.delay.store(delay.as_nanos(), Ordering::Release);
+    /// Comes to a gate of this process.
+    pub(crate) fn arrive(
+        self: &Arc<Self>,
+        gate: impl FnOnce() -> Gate,
+        capture: impl FnOnce() -> Captured,
+    ) -> AtGate {
+        let elsewhere = self.elsewhere();
+        AtGate { arrival: self.satellite.arrive(self.visit(), gate, capture), elsewhere }
     }
 
-    /// Sleeps for a length of virtual time.
-    pub(crate) async fn sleep(&self, length: Duration) {
-        let delay = self.delay();
-        let due = (self.satellite.now() - delay) + length;
-        let mut timer = self.satellite.arm(due, delay, &self.stack, Gate::Sleep);
+    /// A timer on its clock.
+    pub(crate) fn arm(&self, due: VirtualTime, gate: Gate) -> Armed {
+        let (control, stack, delay) = (&self.id, &self.stack, self.delay());
+        self.satellite.arm(TimerOf { control, stack, delay, due, gate })
+    }
+
+    /// Sleeps until its clock shows this.
+    pub(crate) async fn sleep_until(self: &Arc<Self>, due: VirtualTime) {
+        let _elsewhere = self.elsewhere();
+        let mut timer = self.arm(due, Gate::Sleep);
         let delay = timer.fired().await;
         self.delay.store(delay.as_nanos(), Ordering::Release);
     }
 
-    fn strand(&self) -> Strand {
-        let (id, stack, delay) = (self.satellite.new_strand(), self.stack.clone(), self.delay());
-        Strand { id, stack, delay, is_branch: false }
+    /// A control that this one starts.
+    pub(crate) fn child(&self, name: &str) -> Present {
+        let id = {
+            let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+            naming::child(&self.id, name, &mut children)
+        };
+        let delay = self.delay();
+        self.satellite
+            .note(delay, || EventKind::Spawned { control: self.id.clone(), child: id.clone() });
+        let new = Newcomer {
+            id,
+            stack: Stack::home(self.satellite.process()),
+            delay,
+            is_free: self.is_free.load(Ordering::Relaxed),
+            method: None,
+            key: Key::unique(self.satellite.new_strand()),
+        };
+        Self::begin(&self.process, &self.satellite, new)
+    }
+
+    /// As it waits inside the program, if it does.
+    pub(crate) fn inside(&self) -> Option<Strand> {
+        let here = self.elsewhere.load(Ordering::SeqCst) == 0;
+        here.then(|| Strand::new(self.strand, self.stack.clone(), self.delay()))
+    }
+
+    /// The call that it handles, if it handles one.
+    pub(crate) fn in_flight(&self) -> Option<InFlight> {
+        let due = self.deadline.get().map(|deadline| deadline.due);
+        Some(InFlight {
+            control: self.id.clone(),
+            method: self.method.clone()?,
+            depth: u32::try_from(self.stack.0.len() - 1).unwrap_or(u32::MAX),
+            age: self.satellite.now().since(self.since),
+            delay: self.delay(),
+            remaining: due.map(|due| due.since(self.clock())).unwrap_or_default(),
+        })
+    }
+}
+
+/// A control is in the process. (Its end is not the end of the last pointer to it:
+/// that may be in the hands of somebody who has locked the satellite.)
+pub(crate) struct Present(Arc<Control>);
+
+impl Deref for Present {
+    type Target = Arc<Control>;
+    fn deref(&self) -> &Arc<Control> {
+        &self.0
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.process.controls().remove(self.0.key);
+        self.0.satellite.ended(self.0.strand);
+    }
+}
+
+/// A control at a gate.
+pub(crate) struct AtGate {
+    arrival: Arrival,
+    elsewhere: Elsewhere,
+}
+
+impl AtGate {
+    pub(crate) fn control(&self) -> &Arc<Control> {
+        &self.elsewhere.0
+    }
+
+    /// It goes on, now or when it may.
+    pub(crate) async fn pass(self) -> Passed {
+        let control = &self.elsewhere.0;
+        let passed = control.satellite.pass(control.visit(), self.arrival).await;
+        control.went_on(passed);
+        passed
+    }
+}
+
+/// A control stands at a gate, waits for a response or sleeps.
+pub(crate) struct Elsewhere(Arc<Control>);
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        let control = &self.0;
+        if control.elsewhere.fetch_sub(1, Ordering::SeqCst) == 1 {
+            let strand = || Strand::new(control.strand, control.stack.clone(), control.delay());
+            control.satellite.inside(strand, control.delay());
+        }
     }
 }
 
@@ -120,40 +306,32 @@ pub(crate) fn current() -> Option<Arc<Control>> {
     CURRENT.try_with(Arc::clone).ok()
 }
 
-pub(crate) fn rpc(event: RpcEvent, method: &str) -> Gate {
-    // tarpc's names are identifiers and a dot; if they ever are not, the call
-    // goes on under a name that no breakpoint means.
-    let method = MethodName::new(method).or_else(|_| MethodName::new("unnamed"));
-    Gate::Rpc(event, method.expect("a valid name"))
-}
-
-/// Passes a labelled place: a breakpoint `process:point(label)` stops here. Outside
-/// a wrapped handler, or without a session, it does nothing.
-///
-/// # Panics
-/// If the label is empty, too long, or has characters that labels cannot have.
-pub async fn point(label: &str) {
-    let label = PointLabel::new(label).unwrap_or_else(|error| panic!("{error}"));
-    if let Some(control) = current() {
-        control.pass(&Gate::Point(label)).await;
-    }
-}
-
-/// Starts a new control in this process, which takes over the delay of this one.
-/// Without a session it is `tokio::spawn`.
-pub fn spawn<F>(_name: &str, future: F) -> JoinHandle<F::Output>
+/// Starts a new control in this process, which takes over the delay of this one. Its
+/// name is the same in every run; a second child of one name gets a number. Without
+/// a session it is `tokio::spawn`.
+pub fn spawn<F>(name: &str, future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let Some(parent) = current() else { return tokio::spawn(future) };
-    let Control { process, satellite, .. } = &*parent;
-    let delay = parent.delay();
-    let stack = Stack::home(satellite.process());
-    let due = (satellite.now() - delay) + DEADLINE_DEFAULT;
-    let child = Control::new(process, satellite, stack, delay, due, None);
+    match current() {
+        Some(parent) => run_in_task(parent.child(name), future),
+        None => tokio::spawn(future),
+    }
+}
+
+/// Runs a new control in a task of its own.
+pub(crate) fn run_in_task<F>(control: Present, future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let start = control.arrive(|| Gate::Spawn, Captured::default);
     tokio::spawn(async move {
-        child.pass(&Gate::Spawn).await;
-        child.run(future).await
+        start.pass().await;
+        let output = control.clone().run(future).await;
+        let ended = || EventKind::Ended { control: control.id.clone() };
+        control.satellite.note(control.delay(), ended);
+        output
     })
 }

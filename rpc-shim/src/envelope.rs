@@ -7,7 +7,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use ddbx_protocol::{Delay, ProcessIndex};
+use ddbx_protocol::{CallId, Delay, EventNumber, ProcessIndex, ProcessName};
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Serialize, Serializer};
@@ -16,8 +16,13 @@ use tarpc::{RequestName, ServerError};
 /// How deep calls may nest.
 const STACK_MAX: usize = 256;
 
+// Neither can begin the number of a method, in any of bincode's ways to write one.
 const PLAIN: u8 = 255;
-const WITH_META: u8 = 254;
+const MORE: u8 = 254;
+
+// What comes after `MORE`.
+const CALL: u8 = 0;
+const HELLO: u8 = 1;
 
 const NOT_WRAPPED: &str = "not a ddbx envelope: the other end of this connection is not wrapped \
                            by ddbx; wrap both ends or none";
@@ -25,9 +30,13 @@ const NOT_WRAPPED: &str = "not a ddbx envelope: the other end of this connection
 /// A message with what the debugger adds to it, which is kept behind a pointer:
 /// tarpc moves messages many times.
 #[derive(Clone, Debug)]
-pub struct Traced<M, T> {
-    pub(crate) meta: Option<Box<M>>,
-    pub(crate) body: T,
+pub enum Traced<M, T> {
+    /// Nothing is added: there is no session.
+    Plain(T),
+    /// A message of a session.
+    With(Box<M>, T),
+    /// A connection introduces itself; there is no message.
+    Hello(Box<Hello>),
 }
 
 pub(crate) type TracedRequest<Req> = Traced<RequestMeta, Req>;
@@ -39,10 +48,16 @@ pub struct RequestMeta {
     /// The processes that wait for the call, the outermost first.
     #[serde(deserialize_with = "bounded")]
     pub(crate) stack: Vec<ProcessIndex>,
+    /// Whose call, and which of its calls.
+    pub(crate) call: CallId,
     /// The delay of the strand.
     pub(crate) delay: Delay,
+    /// Whether the user has let it go on anyway.
+    pub(crate) is_free: bool,
     /// What is left of the deadline, in nanoseconds of virtual time.
     pub(crate) remaining_nanos: u64,
+    /// The departure that this is, in the last process of the stack.
+    pub(crate) sent: EventNumber,
 }
 
 /// What travels with a response.
@@ -50,67 +65,107 @@ pub struct RequestMeta {
 pub struct ResponseMeta {
     /// The delay of the strand.
     pub(crate) delay: Delay,
+    /// Whether the user has let it go on anyway.
+    pub(crate) is_free: bool,
+    /// Who answers.
+    pub(crate) from: ProcessIndex,
+    /// The departure that this is there.
+    pub(crate) sent: EventNumber,
+}
+
+/// How the two ends of a connection introduce themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Its number.
+    pub(crate) process: ProcessIndex,
+    /// Its name in the session.
+    pub(crate) name: ProcessName,
+    /// The connection, counted by the end that dialled.
+    pub(crate) connection: u32,
+    /// The departure that this is.
+    pub(crate) sent: EventNumber,
 }
 
 impl<M, T> Traced<M, T> {
-    pub(crate) fn plain(body: T) -> Self {
-        Self { meta: None, body }
-    }
-
     pub(crate) fn with(meta: M, body: T) -> Self {
-        Self { meta: Some(Box::new(meta)), body }
+        Self::With(Box::new(meta), body)
     }
 }
 
 impl<M, T: RequestName> RequestName for Traced<M, T> {
     fn name(&self) -> &str {
-        self.body.name()
+        match self {
+            Self::Plain(body) | Self::With(_, body) => body.name(),
+            Self::Hello(_) => "ddbx.hello",
+        }
     }
+}
+
+/// In a format for people: `{"ddbx": null, "body": …}`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Readable<A, T> {
+    ddbx: Option<A>,
+    body: Option<T>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Added<M, H> {
+    Call(M),
+    Hello(H),
 }
 
 impl<M: Serialize, T: Serialize> Serialize for Traced<M, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
-            #[derive(Serialize)]
-            struct Readable<'a, M, T> {
-                ddbx: &'a Option<Box<M>>,
-                body: &'a T,
-            }
-            return Readable { ddbx: &self.meta, body: &self.body }.serialize(serializer);
+            let (ddbx, body) = match self {
+                Self::Plain(body) => (None, Some(body)),
+                Self::With(meta, body) => (Some(Added::Call(meta)), Some(body)),
+                Self::Hello(hello) => (Some(Added::Hello(hello)), None),
+            };
+            return Readable { ddbx, body }.serialize(serializer);
         }
-        match &self.meta {
-            None => {
-                let mut tuple = serializer.serialize_tuple(2)?;
+        let elements = match self {
+            Self::Plain(_) => 2,
+            Self::With(..) => 4,
+            Self::Hello(_) => 3,
+        };
+        let mut tuple = serializer.serialize_tuple(elements)?;
+        match self {
+            Self::Plain(body) => {
                 tuple.serialize_element(&PLAIN)?;
-                tuple.serialize_element(&self.body)?;
-                tuple.end()
+                tuple.serialize_element(body)?;
             }
-            Some(meta) => {
-                let mut tuple = serializer.serialize_tuple(3)?;
-                tuple.serialize_element(&WITH_META)?;
+            Self::With(meta, body) => {
+                tuple.serialize_element(&MORE)?;
+                tuple.serialize_element(&CALL)?;
                 tuple.serialize_element(meta)?;
-                tuple.serialize_element(&self.body)?;
-                tuple.end()
+                tuple.serialize_element(body)?;
+            }
+            Self::Hello(hello) => {
+                tuple.serialize_element(&MORE)?;
+                tuple.serialize_element(&HELLO)?;
+                tuple.serialize_element(hello)?;
             }
         }
+        tuple.end()
     }
 }
 
 impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Traced<M, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        if deserializer.is_human_readable() {
-            #[derive(Deserialize)]
-            #[serde(deny_unknown_fields)]
-            struct Readable<M, T> {
-                ddbx: Option<Box<M>>,
-                body: T,
-            }
-            let read = Readable::deserialize(deserializer);
-            let Readable { ddbx, body } =
-                read.map_err(|error| de::Error::custom(format!("{NOT_WRAPPED} ({error})")))?;
-            return Ok(Self { meta: ddbx, body });
+        if !deserializer.is_human_readable() {
+            return deserializer.deserialize_tuple(4, Elements(PhantomData));
         }
-        deserializer.deserialize_tuple(3, Elements(PhantomData))
+        let read = Readable::<Added<Box<M>, Box<Hello>>, T>::deserialize(deserializer);
+        let read = read.map_err(|error| de::Error::custom(format!("{NOT_WRAPPED} ({error})")))?;
+        match (read.ddbx, read.body) {
+            (None, Some(body)) => Ok(Self::Plain(body)),
+            (Some(Added::Call(meta)), Some(body)) => Ok(Self::With(meta, body)),
+            (Some(Added::Hello(hello)), None) => Ok(Self::Hello(hello)),
+            _ => Err(de::Error::custom(NOT_WRAPPED)),
+        }
     }
 }
 
@@ -124,14 +179,20 @@ impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Elements<M,
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
-        let missing = || de::Error::custom("the envelope ends too early");
-        let meta = match elements.next_element::<u8>()? {
-            Some(PLAIN) => None,
-            Some(WITH_META) => Some(elements.next_element()?.ok_or_else(missing)?),
-            _ => return Err(de::Error::custom(NOT_WRAPPED)),
-        };
-        let body = elements.next_element()?.ok_or_else(missing)?;
-        Ok(Traced { meta, body })
+        fn next<'de, V: Deserialize<'de>, A: SeqAccess<'de>>(from: &mut A) -> Result<V, A::Error> {
+            let missing = || de::Error::custom("the envelope ends too early");
+            from.next_element()?.ok_or_else(missing)
+        }
+        let from = &mut elements;
+        match next::<u8, A>(from)? {
+            PLAIN => Ok(Traced::Plain(next(from)?)),
+            MORE => match next::<u8, A>(from)? {
+                CALL => Ok(Traced::With(next(from)?, next(from)?)),
+                HELLO => Ok(Traced::Hello(next(from)?)),
+                _ => Err(de::Error::custom("an envelope of another version of ddbx")),
+            },
+            _ => Err(de::Error::custom(NOT_WRAPPED)),
+        }
     }
 }
 

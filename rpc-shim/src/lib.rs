@@ -36,24 +36,30 @@
 //! # }
 //! ```
 //!
-//! So far a session lives inside a test: see [`mod@test`].
+//! In a program of its own a process says [`init`] instead, and the environment says
+//! which session it takes part in, if any. A session inside a test is in [`mod@test`].
 
 mod client;
 mod control;
+mod controls;
 mod envelope;
+mod init;
+mod naming;
+mod point;
 mod process;
 mod server;
 pub mod test;
 pub mod time;
 
 pub use client::Client;
-pub use control::{point, spawn};
+pub use control::spawn;
 pub use envelope::Traced;
+pub use init::init;
 pub use process::Process;
 pub use server::Server;
 
-/// This process, as the environment says: in the session of `DDBX_SESSION`, or in
-/// none.
-pub fn init(name: &str) -> Process {
-    Process::without_session(name)
+/// What the macros are made of.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::point::{block_on, point, value, values, watch};
 }

@@ -1,17 +1,26 @@
 //! A process under debug: what wraps its clients and servers.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
 
-use ddbx_central::driver::Session;
-use ddbx_protocol::{ProcessIndex, ProcessName};
-use ddbx_satellite::driver::Handle;
+use ddbx_central::driver::{Membership, Session};
+use ddbx_protocol::link::DialError;
+use ddbx_protocol::session::LEASE;
+use ddbx_protocol::{ProcessIndex, ProcessName, Stack};
+use ddbx_satellite::driver::{Handle, Report};
+use ddbx_satellite::link::{self, FirstAttempt, Target};
+use serde::Serialize;
 use tarpc::RequestName;
 use tarpc::client::Channel;
 use tarpc::server::Serve;
+use tokio::task::JoinHandle;
 
 use crate::client::Client;
+use crate::control::{self, Control, Newcomer};
+use crate::controls::{Controls, Key};
 use crate::envelope::{TracedRequest, TracedResponse};
+use crate::naming;
 use crate::server::Server;
 
 /// A process under debug. Cloning it gives another handle to the same one.
@@ -20,29 +29,67 @@ pub struct Process(Arc<Inner>);
 
 struct Inner {
     name: ProcessName,
-    member: Option<Member>,
+    controls: Arc<Controls>,
+    satellite: Option<Handle>,
+    /// In a session inside the same program.
+    _member: Option<Member>,
 }
 
-/// A process that takes part in a session.
 struct Member {
-    satellite: Handle,
     session: Session,
-    /// Who has called this process already.
-    callers: Mutex<BTreeSet<ProcessIndex>>,
+    membership: Membership,
 }
 
 impl Process {
     /// A process without a session: its wrapped services behave like plain ones.
-    ///
-    /// # Panics
-    /// If the name is empty, too long, or has characters that names cannot have.
     pub fn without_session(name: &str) -> Self {
-        Self(Arc::new(Inner { name: checked(name), member: None }))
+        Self(Arc::new(Inner {
+            name: naming::process(name),
+            controls: Arc::default(),
+            satellite: None,
+            _member: None,
+        }))
     }
 
-    pub(crate) fn in_session(name: &str, satellite: Handle, session: Session) -> Self {
-        let member = Member { satellite, session, callers: Mutex::default() };
-        Self(Arc::new(Inner { name: checked(name), member: Some(member) }))
+    /// A process of a session inside the same program.
+    pub(crate) fn embedded(name: &str, session: &Session) -> io::Result<Self> {
+        let (controls, satellite) = start(name)?;
+        let inbox = satellite.inbox();
+        // The session must be known before anything is said, and says welcome when
+        // the satellite joins.
+        let say = session.clone();
+        let membership = Arc::new(std::sync::OnceLock::new());
+        let own = membership.clone();
+        let send = move |message| {
+            if let Some(membership) = own.get() {
+                say.hear(*membership, message);
+            }
+        };
+        let attach = inbox.connected(Box::new(send)).ok_or(io::ErrorKind::Other)?;
+        let deliver = Box::new(move |message| inbox.deliver(message));
+        let joined = session.join(attach, deliver).ok_or(io::ErrorKind::Other)?;
+        let _ = membership.set(joined);
+        let member = Member { session: session.clone(), membership: joined };
+        Ok(Self(Arc::new(Inner {
+            name: satellite.name(),
+            controls,
+            satellite: Some(satellite),
+            _member: Some(member),
+        })))
+    }
+
+    /// A process of a session elsewhere. Waits until it takes part, or until it is
+    /// clear that it does not yet; then it goes on alone, and joins when it can.
+    pub(crate) fn linked(name: &str, target: Target) -> io::Result<(Self, Option<DialError>)> {
+        let (controls, satellite) = start(name)?;
+        let first = link::start(satellite.inbox(), target)?;
+        let error = match first.recv_timeout(LEASE) {
+            Ok(FirstAttempt::Alone(error)) => Some(error),
+            Ok(FirstAttempt::Attached) | Err(_) => None,
+        };
+        let inner =
+            Inner { name: satellite.name(), controls, satellite: Some(satellite), _member: None };
+        Ok((Self(Arc::new(inner)), error))
     }
 
     /// Its name.
@@ -50,44 +97,77 @@ impl Process {
         self.0.name.as_str()
     }
 
+    /// Hides the values of these fields, wherever they are, from breakpoints, their
+    /// conditions and everything that shows arguments.
+    pub fn redact(self, fields: &[&str]) -> Self {
+        self.0.controls.set_redacted(fields.iter().map(|field| (*field).to_owned()));
+        self
+    }
+
     /// Wraps a client's channel: `WorldClient::from(process.client(channel))`.
-    pub fn client<Req: RequestName, Resp>(
+    pub fn client<Req, Resp>(
         &self,
         channel: Channel<TracedRequest<Req>, TracedResponse<Resp>>,
-    ) -> Client<Req, Resp> {
+    ) -> Client<Req, Resp>
+    where
+        Req: RequestName + Serialize + Send + 'static,
+        Resp: Serialize + Send + 'static,
+    {
         Client::new(channel, self.clone())
     }
 
     /// Wraps a service: `channel.execute(process.serve(server.serve()))`.
-    pub fn serve<S: Serve>(&self, service: S) -> Server<S> {
+    pub fn serve<S: Serve>(&self, service: S) -> Server<S>
+    where
+        S::Req: RequestName + Serialize,
+        S::Resp: Serialize,
+    {
         Server::new(service, self.clone())
     }
 
+    /// Starts a control of its own, such as a background task. Its calls, points and
+    /// sleeps are those of one thread of control under this name. Without a session
+    /// it is `tokio::spawn`.
+    pub fn spawn<F>(&self, name: &str, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let Some(satellite) = self.satellite() else { return tokio::spawn(future) };
+        let new = Newcomer {
+            id: self.controls().named_root(&satellite.name(), name),
+            stack: Stack::home(satellite.process()),
+            delay: satellite.floor(),
+            is_free: false,
+            method: None,
+            key: Key::unique(satellite.new_strand()),
+        };
+        control::run_in_task(Control::begin(self, satellite, new), future)
+    }
+
     pub(crate) fn satellite(&self) -> Option<&Handle> {
-        self.0.member.as_ref().map(|member| &member.satellite)
+        self.0.satellite.as_ref()
+    }
+
+    pub(crate) fn controls(&self) -> &Controls {
+        &self.0.controls
     }
 
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
+}
 
-    /// A call comes from another process: central must know before it is judged.
-    pub(crate) fn called_by(&self, caller: ProcessIndex) {
-        if let Some(member) = &self.0.member {
-            let mut callers = member.callers.lock().unwrap_or_else(PoisonError::into_inner);
-            if callers.insert(caller) {
-                member.satellite.accepted(caller);
-            }
-        }
-    }
+fn start(name: &str) -> io::Result<(Arc<Controls>, Handle)> {
+    let controls: Arc<Controls> = Arc::default();
+    let report: Arc<dyn Report> = controls.clone();
+    let index = ProcessIndex(getrandom::u64().map_err(io::Error::from)?);
+    let satellite = Handle::start(index, naming::process(name), report)?;
+    Ok((controls, satellite))
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.session.leave(self.satellite.process());
+        self.session.leave(self.membership);
     }
-}
-
-pub(crate) fn checked(name: &str) -> ProcessName {
-    ProcessName::new(name).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,16 +1,22 @@
 //! A call arrives and its response leaves: the server's half of the shim.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use ddbx_protocol::{Delay, RpcEvent, Stack};
-use ddbx_satellite::driver::Handle;
-use ddbx_satellite::logic::strand::{Gate, Strand};
+use ddbx_protocol::{
+    CallId, ConnectionId, Delay, EventKind, EventNumber, Gate, ProcessIndex, RpcEvent, Stack,
+};
+use ddbx_satellite::driver::{Captured, Handle, Visit};
+use serde::Serialize;
 use tarpc::server::Serve;
 use tarpc::{RequestName, ServerError, context};
 
-use crate::control::{self, Control};
-use crate::envelope::{RequestMeta, ResponseMeta, Traced, TracedRequest, TracedResponse};
+use crate::client::{TakeArgs, method};
+use crate::control::{self, Control, Newcomer};
+use crate::controls::Key;
+use crate::envelope::{Hello, RequestMeta, ResponseMeta, Traced, TracedRequest, TracedResponse};
+use crate::point::value;
 use crate::process::Process;
 
 /// Marks the error with which a wrapped server ends a handler at its deadline.
@@ -23,7 +29,11 @@ pub struct Server<S> {
     process: Process,
 }
 
-impl<S: Serve> Server<S> {
+impl<S: Serve> Server<S>
+where
+    S::Req: RequestName + Serialize,
+    S::Resp: Serialize,
+{
     pub(crate) fn new(service: S, process: Process) -> Self {
         Self { service, process }
     }
@@ -35,60 +45,131 @@ impl<S: Serve> Server<S> {
         meta: Option<Box<RequestMeta>>,
         request: S::Req,
     ) -> TracedResponse<S::Resp> {
-        let arrival = control::rpc(RpcEvent::Arrive, request.name());
-        let departure = control::rpc(RpcEvent::Return, request.name());
-        let (stack, delay, remaining) =
-            self.arrive(satellite, &ctx, meta.as_deref(), &arrival).await;
+        let controls = self.process.controls();
+        controls.served.fetch_add(1, Ordering::Relaxed);
+        let origin = self.origin(satellite, &ctx, meta, &request);
+        let method = method(request.name());
+        let control = Control::begin(
+            &self.process,
+            satellite,
+            Newcomer {
+                id: origin.call.control.clone(),
+                stack: origin.stack,
+                delay: origin.delay.unwrap_or_default(),
+                is_free: origin.is_free,
+                method: Some(method.clone()),
+                key: Key::of(&ctx),
+            },
+        );
+        let elsewhere = control.elsewhere();
+        let gate = |event| Gate::Rpc(event, method.clone());
+        let capture = || Some(controls.redact(value(&request)).take_args());
+        // One from outside takes over the delay that it meets.
+        let visit = || Visit { delay: origin.delay, inside: None, ..control.visit() };
+        let arrival = satellite.arrive(
+            visit(),
+            || gate(RpcEvent::Arrive),
+            || Captured { args: capture(), result: None },
+        );
+        let args = satellite.meets(|| gate(RpcEvent::Return)).then(capture).flatten();
+        let passed = satellite.pass(visit(), arrival).await;
+        control.went_on(passed);
+        if let Some((process, number)) = origin.sent {
+            satellite.note(passed.delay, || EventKind::CallArrived {
+                call: origin.call.clone(),
+                method: method.clone(),
+                sent_as: controls.event_of(process, number),
+            });
+        }
 
         // The handler sees the deadline that it would have seen.
-        let due = (satellite.now() - delay) + remaining;
-        let shown = Instant::now().checked_add(remaining);
+        let (due, shown) = control.show_deadline(origin.remaining);
         ctx.deadline = shown.unwrap_or(ctx.deadline);
-        let control = Control::new(&self.process, satellite, stack.clone(), delay, due, shown);
+        drop(elsewhere);
         let handled = async {
             let outcome = control.clone().run(self.service.serve(ctx, request)).await;
-            control.pass(&departure).await;
-            (outcome, control.delay())
+            let capture = || Captured { args, result: Some(controls.redact(result(&outcome))) };
+            let passed = control.arrive(|| gate(RpcEvent::Return), capture).pass().await;
+            (outcome, passed.delay)
         };
-        let mut deadline = satellite.arm(due, delay, &stack, Gate::Deadline);
+        let mut deadline = control.arm(due, Gate::Deadline);
         let (outcome, delay) = tokio::select! {
             biased;
             handled = handled => handled,
             delay = deadline.fired() => {
+                let expired = || EventKind::DeadlineExpired { call: origin.call.clone() };
+                satellite.note(delay, expired);
                 (Err(ServerError::new(io::ErrorKind::TimedOut, DEADLINE.to_owned())), delay)
             }
         };
-        Traced::with(ResponseMeta { delay }, outcome)
+        let sent = satellite.note(delay, || EventKind::ReturnSent { call: origin.call });
+        let (is_free, from) = (control.visit().is_free, satellite.process());
+        Traced::with(ResponseMeta { delay, is_free, from, sent }, outcome)
     }
 
-    /// The request may reach its handler, now or when the rule allows. One that
-    /// comes from outside the session takes over the delay that it meets.
-    async fn arrive(
+    /// Where a call comes from.
+    fn origin(
         &self,
         satellite: &Handle,
         ctx: &context::Context,
-        meta: Option<&RequestMeta>,
-        gate: &Gate,
-    ) -> (Stack, Delay, Duration) {
+        meta: Option<Box<RequestMeta>>,
+        request: &S::Req,
+    ) -> Origin {
         let here = satellite.process();
-        let id = satellite.new_strand();
         let Some(meta) = meta else {
-            let stack = Stack::home(here);
-            let strand = Strand { id, stack: stack.clone(), delay: Delay::ZERO, is_branch: false };
-            let delay = satellite.enter(&strand, gate).await;
-            return (stack, delay, control::remaining(ctx.deadline));
+            let root = self.process.controls().root(&satellite.name(), request.name(), request);
+            return Origin {
+                call: CallId { control: root, nth: 0 },
+                stack: Stack::home(here),
+                delay: None,
+                is_free: false,
+                remaining: control::remaining(ctx.deadline),
+                sent: None,
+            };
         };
-        if let Some(caller) = meta.stack.last() {
-            self.process.called_by(*caller);
+        let caller = meta.stack.last().copied();
+        if let Some(caller) = caller {
+            satellite.accepted(caller);
         }
-        let stack = Stack(meta.stack.iter().copied().chain([here]).collect());
-        let strand = Strand { id, stack: stack.clone(), delay: meta.delay, is_branch: false };
-        let delay = satellite.pass(&strand, gate).await;
-        (stack, delay, Duration::from_nanos(meta.remaining_nanos))
+        Origin {
+            stack: Stack(meta.stack.iter().copied().chain([here]).collect()),
+            delay: Some(meta.delay),
+            is_free: meta.is_free,
+            remaining: Duration::from_nanos(meta.remaining_nanos),
+            sent: caller.map(|caller| (caller, meta.sent)),
+            call: meta.call,
+        }
+    }
+
+    /// A new connection introduces itself.
+    fn meet(&self, satellite: &Handle, peer: Hello) -> TracedResponse<S::Resp> {
+        let controls = self.process.controls();
+        controls.meet(peer.process, peer.name.clone());
+        satellite.accepted(peer.process);
+        let sent = satellite.note(satellite.floor(), || EventKind::Accepted {
+            connection: ConnectionId { client: peer.name, nth: peer.connection },
+            sent_as: controls.event_of(peer.process, peer.sent),
+        });
+        let (process, name) = (satellite.process(), satellite.name());
+        Traced::Hello(Box::new(Hello { process, name, connection: peer.connection, sent }))
     }
 }
 
-impl<S: Serve> Serve for Server<S> {
+struct Origin {
+    call: CallId,
+    stack: Stack,
+    /// None from outside.
+    delay: Option<Delay>,
+    is_free: bool,
+    remaining: Duration,
+    sent: Option<(ProcessIndex, EventNumber)>,
+}
+
+impl<S: Serve> Serve for Server<S>
+where
+    S::Req: RequestName + Serialize,
+    S::Resp: Serialize,
+{
     type Req = TracedRequest<S::Req>;
     type Resp = TracedResponse<S::Resp>;
 
@@ -97,14 +178,32 @@ impl<S: Serve> Serve for Server<S> {
         ctx: context::Context,
         request: Self::Req,
     ) -> Result<Self::Resp, ServerError> {
-        let Traced { meta, body } = request;
-        match self.process.satellite().cloned() {
+        let satellite = self.process.satellite().cloned();
+        let (meta, body) = match (request, &satellite) {
+            (Traced::Hello(peer), Some(satellite)) => return Ok(self.meet(satellite, *peer)),
+            (Traced::Hello(_), None) => return Ok(Traced::Plain(Err(alone()))),
+            (Traced::Plain(body), _) => (None, body),
+            (Traced::With(meta, body), _) => (Some(meta), body),
+        };
+        match satellite {
             Some(satellite) => Ok(self.serve_in_session(&satellite, ctx, meta, body).await),
-            None => Ok(Traced::plain(self.service.serve(ctx, body).await)),
+            None => Ok(Traced::Plain(self.service.serve(ctx, body).await)),
         }
+    }
+}
+
+fn result<Resp: Serialize>(outcome: &Result<Resp, ServerError>) -> serde_json::Value {
+    match outcome {
+        Ok(response) => value(response).take_args(),
+        Err(error) => serde_json::json!({ "error": error.to_string() }),
     }
 }
 
 pub(crate) fn is_deadline(error: &ServerError) -> bool {
     error.kind == io::ErrorKind::TimedOut && error.detail == DEADLINE
+}
+
+/// This end has no session to introduce itself in.
+fn alone() -> ServerError {
+    ServerError::new(io::ErrorKind::Unsupported, "ddbx: there is no session here".to_owned())
 }

@@ -37,14 +37,14 @@
 
 use std::time::Duration;
 
-use ddbx_central::driver::{Hit, Session as Central, Wanted};
+use ddbx_central::driver::{Hit, Session as Central};
 use ddbx_central::logic::Command;
-use ddbx_protocol::{BreakpointId, Scope, Spec, StopId};
-use ddbx_satellite::driver::Handle;
+use ddbx_protocol::control::{HoldView, Reply, Request, Wanted};
+use ddbx_protocol::{BreakpointId, Scope, StopId};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::process::{Process, checked};
+use crate::process::Process;
 
 /// Starts a session inside this test. When it is dropped, also by a panic, all
 /// that it holds goes on.
@@ -70,18 +70,8 @@ pub struct Session {
 
 impl Session {
     /// A process of the session. Any number of them can live in one test.
-    ///
-    /// # Panics
-    /// If the name is empty, too long, or has characters that names cannot have.
     pub fn process(&self, name: &str) -> Process {
-        let index = self.central.number().expect("the session runs");
-        let central = self.central.clone();
-        let send = move |message| central.hear(index, message);
-        let satellite = Handle::start(index, send).expect("a thread");
-        let inbox = satellite.inbox();
-        let deliver = Box::new(move |message| inbox.deliver(message));
-        self.central.join(index, checked(name), deliver);
-        Process::in_session(name, satellite, self.central.clone())
+        Process::embedded(name, &self.central).expect("a thread for the satellite")
     }
 
     /// Stops controls at `process:Service.method@event` or `process:point(label)`,
@@ -90,7 +80,7 @@ impl Session {
     /// # Panics
     /// If the spec cannot be read; the message marks the place.
     pub fn breakpoint(&self, spec: &str) -> Breakpoint {
-        self.breakpoint_of(spec, Scope::Process)
+        self.break_at(Wanted { spec: spec.to_owned(), ..Wanted::default() })
     }
 
     /// The same, but only the control that hits it stops.
@@ -98,28 +88,84 @@ impl Session {
     /// # Panics
     /// If the spec cannot be read; the message marks the place.
     pub fn breakpoint_on_call(&self, spec: &str) -> Breakpoint {
-        self.breakpoint_of(spec, Scope::Call)
+        self.break_at(Wanted { spec: spec.to_owned(), scope: Scope::Call, ..Wanted::default() })
     }
 
-    fn breakpoint_of(&self, spec: &str, scope: Scope) -> Breakpoint {
-        let spec: Spec = spec.parse().unwrap_or_else(|error| panic!("{error}"));
-        let wanted = Wanted { spec, scope, ignore: 0, once: false };
+    /// The same as [`Session::breakpoint_on_call`], for those calls for which a
+    /// condition holds, such as `args.item == 7`.
+    ///
+    /// # Panics
+    /// If the spec or the condition cannot be read; the message marks the place.
+    pub fn breakpoint_if(&self, spec: &str, condition: &str) -> Breakpoint {
+        let condition = Some(condition.to_owned());
+        let spec = spec.to_owned();
+        self.break_at(Wanted { spec, scope: Scope::Call, condition, ..Wanted::default() })
+    }
+
+    /// Any breakpoint.
+    ///
+    /// # Panics
+    /// If the spec or the condition cannot be read; the message marks the place.
+    pub fn break_at(&self, wanted: Wanted) -> Breakpoint {
         let (hits, heard) = unbounded_channel();
         let tell = move |hit| {
             let _ = hits.send(hit);
         };
-        let id = self.central.plant(wanted, tell).expect("the session runs");
+        let planted = self.central.plant(wanted, Some(Box::new(tell)));
+        let id = planted.unwrap_or_else(|refused| panic!("{refused}")).id;
         Breakpoint { central: self.central.clone(), id, hits: Mutex::new(heard) }
+    }
+
+    /// Holds a whole process: nobody enters it, and whoever is inside stops at its
+    /// next event. It goes on when the guard is dropped.
+    ///
+    /// # Panics
+    /// If there is no such process.
+    pub fn pause(&self, process: &str) -> Paused {
+        let request = Request::Pause(Some(process.to_owned()));
+        match self.central.request(request) {
+            Some(Reply::Done(_)) => {}
+            Some(Reply::Refused(why)) => panic!("{why}"),
+            other => panic!("the session does not answer: {other:?}"),
+        }
+        Paused { central: self.central.clone(), process: process.to_owned() }
     }
 
     /// How many controls stand still now, held or made to wait.
     pub fn standing(&self) -> usize {
-        self.central.stops().len()
+        let stops = self.central.stops();
+        stops.iter().filter(|(_, reason)| reason.stands()).count()
     }
 
     /// How many controls are held now, at a breakpoint or with their process.
     pub fn held(&self) -> usize {
         self.central.stops().iter().filter(|(_, reason)| reason.is_users()).count()
+    }
+
+    /// Everybody who stands still, and why.
+    pub fn holds(&self) -> Vec<HoldView> {
+        match self.central.request(Request::Holds) {
+            Some(Reply::Holds(holds)) => holds,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Checks that nobody stands still now.
+    ///
+    /// # Panics
+    /// If somebody does; the message says who and why.
+    pub fn assert_nothing_held(&self) {
+        let holds = self.holds();
+        assert!(holds.is_empty(), "somebody stands still: {holds:#?}");
+    }
+
+    /// Checks that nobody has stood still since the session began.
+    ///
+    /// # Panics
+    /// If somebody has.
+    pub fn assert_nothing_was_held(&self) {
+        let so_far = self.central.stops_so_far();
+        assert_eq!(so_far, 0, "{so_far} stood still at some time");
     }
 
     /// Ends all holds and removes all breakpoints.
@@ -148,6 +194,16 @@ impl Breakpoint {
         let hit = self.hits.lock().await.recv().await.expect("the session runs");
         Held { central: self.central.clone(), stop: hit.stop }
     }
+
+    /// Waits until so many controls stand at it, in the order in which they came.
+    /// Only a breakpoint on calls can hold more than one.
+    pub async fn all(&self, number: usize) -> Vec<Held> {
+        let mut held = Vec::new();
+        while held.len() < number {
+            held.push(self.next().await);
+        }
+        held
+    }
 }
 
 impl Drop for Breakpoint {
@@ -168,12 +224,34 @@ pub struct Held {
 }
 
 impl Held {
-    /// Lets it go on.
+    /// Lets it go on, when its turn comes: not before others that are further
+    /// behind and still held.
     pub fn resume(self) {}
+
+    /// Lets it go on anyway, now and at all that it does from here: this is how a
+    /// test forces an order that would be rare otherwise.
+    pub fn release(self) {
+        self.central.command(Command::Force(self.stop));
+        // The command to continue that follows finds nobody.
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         self.central.command(Command::Continue(self.stop));
+    }
+}
+
+/// A process that is paused, until this is dropped.
+#[must_use = "it goes on as soon as this is dropped"]
+pub struct Paused {
+    central: Central,
+    process: String,
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        let whom = ddbx_protocol::control::Whom::Process(self.process.clone());
+        let _ = self.central.request(Request::Continue(whom));
     }
 }

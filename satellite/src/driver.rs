@@ -1,26 +1,54 @@
 //! The satellite at work: the program's events come in from its own threads and
-//! are mostly answered on the spot; a thread of the satellite's own hears central
-//! and keeps the timers.
+//! are mostly answered on the spot; a thread of the satellite's own keeps the
+//! timers, and central's messages come in through an [`Inbox`].
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ddbx_protocol::session::HEARTBEAT;
 use ddbx_protocol::{
-    AllOn, Delay, Mode, ProcessIndex, RealTime, Stack, ToCentral, ToSatellite, VirtualTime,
+    AllOn, Attach, ControlId, Delay, FromSatellite, Gate, InFlight, Mode, ProcessIndex,
+    ProcessName, RealTime, Stack, Standing, Status, ToCentral, VirtualTime,
 };
+use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use crate::logic::strand::{Gate, Strand, StrandId};
-use crate::logic::{Output, Satellite, Verdict};
+mod events;
+mod inbox;
+mod pass;
+mod timers;
+
+use crate::conditions::Conditions;
+use crate::logic::strand::{Strand, StrandId};
+use crate::logic::{Output, Satellite};
+
+pub use inbox::{Inbox, Send as SendToCentral};
+pub use pass::{Arrival, Captured, Passed, Visit};
+pub use timers::Armed;
 
 /// How long the thread sleeps when there is nothing to wait for: then it looks
 /// whether anybody still needs it.
 const IDLE: Duration = Duration::from_millis(500);
+
+/// How often it sends away what has happened, while somebody looks.
+const OBSERVED: Duration = Duration::from_millis(50);
+
+/// What the shim knows and others ask for. It is asked while the satellite is
+/// locked, so it must not use the satellite.
+pub trait Report: std::marker::Send + Sync {
+    /// The calls that are in the process.
+    fn calls(&self) -> Vec<InFlight>;
+    /// Controls that are in the process and wait for nothing that ddbx knows of:
+    /// they run, or wait for something inside the program.
+    fn inside(&self) -> Vec<Strand>;
+    /// How the process is doing; breakpoints are the satellite's to fill in.
+    fn status(&self) -> Status;
+    /// Watched values.
+    fn watched(&self) -> Map<String, Value>;
+}
 
 /// A process's satellite, shared by all that happens in the process.
 #[derive(Clone)]
@@ -32,62 +60,76 @@ struct Shared {
     /// The delay with which events pass without further question; `BUSY` if they
     /// do not.
     quiet_at: AtomicU64,
+    /// Whether somebody is known to wait inside the program.
+    inside: AtomicBool,
     next_strand: AtomicU64,
     /// Tells the thread that something is due earlier than it thinks.
     wake: Sender<()>,
     core: Mutex<Core>,
+    events: events::Events,
+    conditions: Conditions,
+    report: Arc<dyn Report>,
 }
 
 const BUSY: u64 = u64::MAX;
 
 struct Core {
     satellite: Satellite,
-    /// Who is told when a strand goes on.
-    stopped: HashMap<StrandId, oneshot::Sender<Delay>>,
-    timers: HashMap<StrandId, Timer>,
+    name: ProcessName,
+    /// Who stands still, and whom to tell when it goes on.
+    standing: HashMap<StrandId, Waiting>,
+    timers: HashMap<StrandId, timers::Timer>,
     due: BTreeMap<(RealTime, StrandId), ()>,
     /// When the thread looks next.
     looks_at: Option<RealTime>,
-    send: Box<dyn Fn(ToCentral) + Send>,
+    /// Whom this process calls, and who calls it: told again after a loss.
+    callees: BTreeSet<ProcessIndex>,
+    callers: BTreeSet<ProcessIndex>,
+    send: Option<SendToCentral>,
 }
 
-struct Timer {
-    strand: Strand,
-    gate: Gate,
-    due: VirtualTime,
-    fire: oneshot::Sender<Delay>,
+struct Waiting {
+    resume: oneshot::Sender<Passed>,
+    control: ControlId,
+    captured: Option<Captured>,
+    /// Whether central knows what stands there.
+    told: bool,
 }
 
 impl Handle {
-    /// Starts the satellite of a process that central has given this number.
+    /// Starts the satellite of a process. It is alone until central welcomes it.
     pub fn start(
         process: ProcessIndex,
-        send: impl Fn(ToCentral) + Send + 'static,
+        name: ProcessName,
+        report: Arc<dyn Report>,
     ) -> std::io::Result<Self> {
         let (wake, look) = channel();
-        let mut satellite = Satellite::new(process, Mode::Permit, AllOn);
-        let origin = Instant::now();
-        satellite.handle_attached(RealTime::default());
-        let quiet_at = satellite.quiet_at().map_or(BUSY, Delay::as_nanos);
         let core = Core {
-            satellite,
-            stopped: HashMap::new(),
+            satellite: Satellite::new(process, Mode::Permit, AllOn),
+            name: name.clone(),
+            standing: HashMap::new(),
             timers: HashMap::new(),
             due: BTreeMap::new(),
             looks_at: None,
-            send: Box::new(send),
+            callees: BTreeSet::new(),
+            callers: BTreeSet::new(),
+            send: None,
         };
         let shared = Arc::new(Shared {
             process,
-            origin,
-            quiet_at: AtomicU64::new(quiet_at),
+            origin: Instant::now(),
+            quiet_at: AtomicU64::new(0),
+            inside: AtomicBool::new(false),
             next_strand: AtomicU64::new(1),
             wake,
             core: Mutex::new(core),
+            events: events::Events::default(),
+            conditions: Conditions::new(name),
+            report,
         });
         let weak = Arc::downgrade(&shared);
-        let name = "ddbx-satellite".to_owned();
-        thread::Builder::new().name(name).spawn(move || keep(&weak, &look))?;
+        let thread_name = "ddbx-satellite".to_owned();
+        thread::Builder::new().name(thread_name).spawn(move || keep(&weak, &look))?;
         Ok(Self(shared))
     }
 
@@ -96,9 +138,20 @@ impl Handle {
         Inbox(Arc::downgrade(&self.0))
     }
 
-    /// The process's number in the session.
+    /// What it says of itself when it joins a session.
+    pub fn attach(&self) -> Attach {
+        let name = self.lock().name.clone();
+        Attach { process: self.0.process, name, pid: std::process::id() }
+    }
+
+    /// The process's number in any session.
     pub fn process(&self) -> ProcessIndex {
         self.0.process
+    }
+
+    /// The process's name in the session.
+    pub fn name(&self) -> ProcessName {
+        self.lock().name.clone()
     }
 
     /// The process's clock.
@@ -108,7 +161,10 @@ impl Handle {
 
     /// The greatest delay in the process.
     pub fn floor(&self) -> Delay {
-        self.lock().satellite.floor()
+        match self.0.quiet_at.load(Ordering::Acquire) {
+            BUSY => self.lock().satellite.floor(),
+            quiet_at => Delay::from_nanos(quiet_at),
+        }
     }
 
     /// A number for a strand that comes into the process.
@@ -116,58 +172,43 @@ impl Handle {
         StrandId(self.0.next_strand.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A strand passes a gate, now or when it may; returns its delay then.
-    pub async fn pass(&self, strand: &Strand, gate: &Gate) -> Delay {
-        if self.0.quiet_at.load(Ordering::Acquire) == strand.delay.as_nanos() {
-            return strand.delay;
-        }
-        let now = self.now();
-        self.stand(strand, |core| core.satellite.handle_event(now, strand, gate)).await
-    }
-
-    /// The same for a control from outside, which takes over a delay.
-    pub async fn enter(&self, strand: &Strand, gate: &Gate) -> Delay {
-        let now = self.now();
-        self.stand(strand, |core| core.satellite.handle_newcomer(now, strand, gate)).await
-    }
-
-    async fn stand(&self, strand: &Strand, judge: impl FnOnce(&mut Core) -> Verdict) -> Delay {
-        let (resume, resumed) = oneshot::channel();
-        {
-            let mut core = self.lock();
-            if let Verdict::Go(delay) = judge(&mut core) {
-                self.drain(&mut core);
-                return delay;
-            }
-            core.stopped.insert(strand.id, resume);
+    /// This process can call another one from now on.
+    pub fn connected(&self, to: ProcessIndex) {
+        let mut core = self.lock();
+        if core.callees.insert(to) {
+            core.satellite.handle_connected(to);
             self.drain(&mut core);
         }
-        // If this future is dropped, so is the strand.
-        let guard = DropGuard { handle: self, strand: strand.id, armed: true };
-        let delay = resumed.await.unwrap_or(strand.delay);
-        guard.disarm();
-        delay
     }
 
-    /// The first call from another process arrives.
+    /// Another process can call this one from now on.
     pub fn accepted(&self, from: ProcessIndex) {
         let mut core = self.lock();
-        core.satellite.handle_accepted(from);
-        self.drain(&mut core);
+        if core.callers.insert(from) {
+            core.satellite.handle_accepted(from);
+            self.drain(&mut core);
+        }
     }
 
-    /// A timer on a strand's clock. Awaiting it yields the strand's delay when it
-    /// has run out and was allowed to; dropping it disarms it.
-    pub fn arm(&self, due: VirtualTime, delay: Delay, stack: &Stack, gate: Gate) -> Armed {
-        let id = self.new_strand();
-        let (fire, fired) = oneshot::channel();
-        let strand = Strand { id, stack: stack.clone(), delay, is_branch: true };
-        let mut core = self.lock();
-        core.timers.insert(id, Timer { strand, gate, due, fire });
-        core.due.insert((due + delay, id), ());
-        self.drain(&mut core);
-        drop(core);
-        Armed { handle: self.clone(), id, fired }
+    /// A control runs on in the process and may wait for something inside it.
+    /// While nothing stands still there is nothing to note: whoever is there when
+    /// that changes is asked for then.
+    pub fn inside(&self, strand: impl FnOnce() -> Strand, delay: Delay) {
+        if self.0.quiet_at.load(Ordering::SeqCst) != delay.as_nanos() {
+            let strand = strand();
+            let mut core = self.lock();
+            core.note_inside(self.now(), &strand);
+            self.drain(&mut core);
+        }
+    }
+
+    /// A control leaves the process, or ends.
+    pub fn ended(&self, strand: StrandId) {
+        if self.0.inside.load(Ordering::SeqCst) {
+            let mut core = self.lock();
+            core.satellite.handle_drop(self.now(), strand);
+            self.drain(&mut core);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Core> {
@@ -177,20 +218,18 @@ impl Handle {
 
     /// Does what the logic has asked for.
     fn drain(&self, core: &mut Core) {
-        while let Some(output) = core.satellite.poll_output() {
-            match output {
-                Output::Send(message) => (core.send)(message),
-                Output::Resume { strand, delay } => {
-                    if let Some(resume) = core.stopped.remove(&strand) {
-                        let _ = resume.send(delay);
-                    } else {
-                        self.ring(core, strand, delay);
-                    }
-                }
-            }
-        }
+        self.perform(core);
+        let floor = core.satellite.floor().as_nanos();
         let quiet_at = core.satellite.quiet_at().map_or(BUSY, Delay::as_nanos);
-        self.0.quiet_at.store(quiet_at, Ordering::Release);
+        let before = self.0.quiet_at.swap(quiet_at, Ordering::SeqCst);
+        if quiet_at != before && floor > 0 || quiet_at == BUSY && before != BUSY {
+            // From now on it matters who is here.
+            for strand in self.0.report.inside() {
+                core.note_inside(self.now(), &strand);
+            }
+            self.perform(core);
+        }
+        self.0.inside.store(!core.satellite.nobody_inside(), Ordering::SeqCst);
         let due = core.due.first_key_value().map(|((at, _), ())| *at);
         let due = due.into_iter().chain(core.satellite.poll_timeout()).min();
         // The thread is woken only for what it would sleep through.
@@ -200,18 +239,18 @@ impl Handle {
         }
     }
 
-    /// A timer has passed its gate. If its delay has grown while it did not stand
-    /// still, central is lost and it is not due yet. A deadline then gets some more
-    /// time: others may find out a little later, and what it waits for goes on only
-    /// then.
-    fn ring(&self, core: &mut Core, id: StrandId, delay: Delay) {
-        let Some(timer) = core.timers.get_mut(&id) else { return };
-        timer.strand.delay = delay;
-        if self.now() - delay < timer.due {
-            let more = if timer.gate == Gate::Deadline { HEARTBEAT } else { Duration::ZERO };
-            core.due.insert((timer.due + delay + more, id), ());
-        } else if let Some(timer) = core.timers.remove(&id) {
-            let _ = timer.fire.send(delay);
+    fn perform(&self, core: &mut Core) {
+        while let Some(output) = core.satellite.poll_output() {
+            match output {
+                Output::Send(message) => core.send(message),
+                Output::Resume { strand, delay, forced } => {
+                    if let Some(waiting) = core.standing.remove(&strand) {
+                        let _ = waiting.resume.send(Passed { delay, is_free: forced });
+                    } else {
+                        self.ring(core, strand, delay);
+                    }
+                }
+            }
         }
     }
 
@@ -222,29 +261,71 @@ impl Handle {
         if core.satellite.poll_timeout().is_some_and(|due| due <= now) {
             core.satellite.handle_timeout(now);
         }
-        while let Some(entry) = core.due.first_entry().filter(|entry| entry.key().0 <= now) {
-            let ((_, id), ()) = entry.remove_entry();
-            let Some(timer) = core.timers.get(&id) else { continue };
-            let (strand, gate) = (timer.strand.clone(), timer.gate.clone());
-            if let Verdict::Go(delay) = core.satellite.handle_event(now, &strand, &gate) {
-                self.ring(&mut core, id, delay);
-            }
-        }
+        self.bring_due_timers(&mut core, now);
+        self.send_events(&core);
         // Whatever is due from here on, this thread knows of it.
         core.looks_at = Some(RealTime::default());
         self.drain(&mut core);
         let timer = core.due.first_key_value().map(|((at, _), ())| *at);
         core.looks_at = timer.into_iter().chain(core.satellite.poll_timeout()).min();
-        core.looks_at.map_or(IDLE, |next| next.since(self.now()).min(IDLE))
+        let idle = if self.0.events.is_observed() { OBSERVED } else { IDLE };
+        core.looks_at.map_or(idle, |next| next.since(self.now()).min(idle))
+    }
+
+    fn send_events(&self, core: &Core) {
+        if let (Some(send), Some((events, dropped))) = (&core.send, self.0.events.take()) {
+            send(FromSatellite::Events { events, dropped });
+        }
     }
 
     fn forget(&self, strand: StrandId) {
         let now = self.now();
         let mut core = self.lock();
-        core.stopped.remove(&strand);
-        core.timers.remove(&strand);
+        core.standing.remove(&strand);
+        Self::disarm(&mut core, strand);
         core.satellite.handle_drop(now, strand);
         self.drain(&mut core);
+    }
+}
+
+impl Core {
+    fn note_inside(&mut self, now: RealTime, strand: &Strand) {
+        if self.satellite.inside_since(strand.id).is_none() {
+            self.satellite.handle_wait_inside(now, strand);
+        }
+    }
+
+    /// Tells central something; of a stop first what stands there.
+    fn send(&mut self, message: ToCentral) {
+        let Some(send) = &self.send else { return };
+        if let ToCentral::Stopped { number, .. } = &message
+            && let Some((strand, gate)) = self.satellite.standing(*number)
+        {
+            let standing = match (self.standing.get_mut(&strand), self.timers.get(&strand)) {
+                (Some(waiting), _) if !waiting.told => {
+                    waiting.told = true;
+                    Some(waiting.standing(gate))
+                }
+                (None, Some(timer)) => Some(timer.standing()),
+                _ => None,
+            };
+            if let Some(standing) = standing {
+                send(FromSatellite::Stands { number: *number, standing });
+            }
+        }
+        send(FromSatellite::Says(message));
+    }
+}
+
+impl Waiting {
+    fn standing(&self, gate: &Gate) -> Standing {
+        let captured = self.captured.as_ref();
+        Standing {
+            gate: gate.clone(),
+            control: self.control.clone(),
+            args: captured.and_then(Captured::args_text),
+            result: captured.and_then(Captured::result_text),
+        }
     }
 }
 
@@ -257,71 +338,16 @@ fn keep(shared: &Weak<Shared>, look: &Receiver<()>) {
     }
 }
 
-/// Takes central's messages for a satellite, as long as there is one.
-#[derive(Clone)]
-pub struct Inbox(Weak<Shared>);
-
-impl Inbox {
-    /// Central says something: it holds when this returns.
-    pub fn deliver(&self, message: ToSatellite) {
-        self.tell(|satellite, now| satellite.handle_central(now, message));
-    }
-
-    /// Central is gone.
-    pub fn lost(&self) {
-        self.tell(Satellite::handle_lost);
-    }
-
-    fn tell(&self, what: impl FnOnce(&mut Satellite, RealTime)) {
-        if let Some(handle) = self.0.upgrade().map(Handle) {
-            let mut core = handle.lock();
-            what(&mut core.satellite, handle.now());
-            handle.drain(&mut core);
-        }
-    }
-}
-
-/// Tells the satellite when a strand that stands still is dropped.
-struct DropGuard<'a> {
-    handle: &'a Handle,
-    strand: StrandId,
-    armed: bool,
-}
-
-impl DropGuard<'_> {
-    fn disarm(mut self) {
-        self.armed = false;
-    }
-}
-
-impl Drop for DropGuard<'_> {
-    fn drop(&mut self) {
-        if self.armed {
-            self.handle.forget(self.strand);
-        }
-    }
-}
-
-/// A timer that is running.
-pub struct Armed {
-    handle: Handle,
-    id: StrandId,
-    fired: oneshot::Receiver<Delay>,
-}
-
-impl Armed {
-    /// Waits until it has run out; the delay of its strand then.
-    pub async fn fired(&mut self) -> Delay {
-        match (&mut self.fired).await {
-            Ok(delay) => delay,
-            // Nobody is left to ring it: it never rings.
-            Err(_) => std::future::pending().await,
-        }
-    }
-}
-
-impl Drop for Armed {
-    fn drop(&mut self) {
-        self.handle.forget(self.id);
-    }
+/// A timer on the clock of a control.
+pub struct TimerOf<'a> {
+    /// Whose.
+    pub control: &'a ControlId,
+    /// Where the control may still have an effect.
+    pub stack: &'a Stack,
+    /// Its delay.
+    pub delay: Delay,
+    /// When the timer runs out.
+    pub due: VirtualTime,
+    /// What happens then.
+    pub gate: Gate,
 }

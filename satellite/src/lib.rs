@@ -1,9 +1,9 @@
-//! The debugger inside a process: it decides at every event of the program
-//! whether it may happen now.
+//! The debugger inside each process.
 //!
 //! [`logic`] decides and is pure: no async, no clocks, no I/O, no randomness.
-//! [`driver`] runs it: a thread of its own, so that it answers even if the
-//! program's runtime is stuck.
+//! [`driver`] runs it, and [`link`] keeps the way to central.
 
+mod conditions;
 pub mod driver;
+pub mod link;
 pub mod logic;

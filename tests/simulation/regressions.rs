@@ -1,9 +1,10 @@
 //! Cases that the simulator found, made small and written down.
 
 use ddbx_central::logic::Command;
+use ddbx_protocol::Gate;
 use ddbx_protocol::{Delay, PointLabel, ProcessIndex, Stack};
 use ddbx_satellite::logic::Verdict;
-use ddbx_satellite::logic::strand::{Gate, Strand, StrandId};
+use ddbx_satellite::logic::strand::{Strand, StrandId};
 
 use crate::session::{MS, Session, stop};
 
@@ -34,7 +35,7 @@ fn a_timer_that_waited_for_a_hold_when_central_is_lost() {
     assert_eq!(session.event(0, 10, 0), Verdict::Stopped);
     session.later(3 * MS);
     let stack = Stack::home(ProcessIndex(0));
-    let timer = Strand { id: StrandId(11), stack, delay: Delay::ZERO, is_branch: false };
+    let timer = Strand::new(StrandId(11), stack, Delay::ZERO);
     let verdict = session.satellites[0].handle_event(session.now, &timer, &Gate::Deadline);
     assert_eq!(verdict, Verdict::Stopped);
     session.later(4 * MS);
@@ -54,7 +55,7 @@ fn a_newcomer_while_somebody_is_held() {
     assert_eq!(session.event(0, 10, 0), Verdict::Stopped);
     session.later(20 * MS);
     let stack = Stack::home(ProcessIndex(0));
-    let newcomer = Strand { id: StrandId(11), stack, delay: Delay::ZERO, is_branch: false };
+    let newcomer = Strand::new(StrandId(11), stack, Delay::ZERO);
     let gate = Gate::Point(PointLabel::new("here").unwrap());
     let verdict = session.satellites[0].handle_newcomer(session.now, &newcomer, &gate);
     assert_eq!(verdict, Verdict::Stopped);
@@ -143,7 +144,7 @@ fn delays_met_alone_are_told() {
     let mut session = Session::new(1, &[]);
     session.satellites[0].handle_lost(session.now);
     let stack = Stack::home(ProcessIndex(0));
-    let late = Strand { id: StrandId(1), stack, delay: Delay::from(MS), is_branch: false };
+    let late = Strand::new(StrandId(1), stack, Delay::from(MS));
     let gate = Gate::Point(PointLabel::new("here").unwrap());
     session.satellites[0].handle_event(session.now, &late, &gate);
     session.satellites[0].handle_attached(session.now);

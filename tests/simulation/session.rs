@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use ddbx_central::logic::{Central, Command};
+use ddbx_protocol::Gate;
 use ddbx_protocol::{
     AllOn, Breakpoint, BreakpointId, Delay, Mode, Pattern, Place, PointLabel, ProcessIndex,
     RealTime, Scope, Stack, StopId,
 };
-use ddbx_satellite::logic::strand::{Gate, Strand, StrandId};
+use ddbx_satellite::logic::strand::{Strand, StrandId};
 use ddbx_satellite::logic::{Output, Satellite, Verdict};
 
 pub const MS: Duration = Duration::from_millis(1);
@@ -54,7 +55,7 @@ impl Session {
                             ProcessIndex(process as u64),
                             message,
                         ),
-                        Output::Resume { strand, delay } => self.resumed.push((strand, delay)),
+                        Output::Resume { strand, delay, .. } => self.resumed.push((strand, delay)),
                     }
                 }
             }
@@ -73,7 +74,7 @@ impl Session {
             true => Stack::home(ProcessIndex(home)),
             false => Stack::home(ProcessIndex(home)).call(ProcessIndex(process as u64)),
         };
-        let strand = Strand { id: StrandId(strand), stack, delay: Delay::ZERO, is_branch: false };
+        let strand = Strand::new(StrandId(strand), stack, Delay::ZERO);
         let gate = Gate::Point(PointLabel::new("here").unwrap());
         let verdict = self.satellites[process].handle_event(self.now, &strand, &gate);
         self.settle();
@@ -90,6 +91,7 @@ impl Session {
 
     pub fn break_once(&mut self, process: u64) {
         let breakpoint = Breakpoint {
+            condition: None,
             id: BreakpointId(7),
             place: Place::Point { label: Pattern::from("*") },
             scope: Scope::Call,

@@ -277,6 +277,21 @@ impl<S: Safeguards> Central<S> {
         self.stops.iter().map(|(id, stop)| (id, stop.reason))
     }
 
+    /// The greatest delay of any client of a process.
+    pub fn delay(&self, process: ProcessIndex) -> Delay {
+        self.floor(process)
+    }
+
+    /// Whom a process can call.
+    pub fn callees(&self, process: ProcessIndex) -> impl Iterator<Item = ProcessIndex> {
+        self.topology.callees(process)
+    }
+
+    /// Whether the user has paused a process.
+    pub fn is_paused(&self, process: ProcessIndex) -> bool {
+        self.paused.contains(&process)
+    }
+
     /// Whether the user has forced anything: then order is not guaranteed.
     pub fn is_order_guaranteed(&self) -> bool {
         !self.forced

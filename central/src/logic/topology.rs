@@ -20,6 +20,11 @@ impl Topology {
         self.callees.entry(from).or_default().insert(to)
     }
 
+    /// Whom a process can call.
+    pub fn callees(&self, process: ProcessIndex) -> impl Iterator<Item = ProcessIndex> {
+        self.callees.get(&process).into_iter().flatten().copied()
+    }
+
     /// Where a strand with this call stack may still have an effect: the stack
     /// itself, to which it returns, and all that these processes reach by calls.
     pub fn reach(&self, stack: &Stack, safeguards: &impl Safeguards) -> Processes {

@@ -55,7 +55,7 @@ impl SlowService for Slow {
     }
 
     async fn count(self, _: Context, number: u32) {
-        ddbx::point("counted").await;
+        ddbx::point!("counted", number = number).await;
         self.order.lock().unwrap().push(number);
     }
 }

@@ -1,8 +1,6 @@
 //! The breakpoints planted in this process.
 
-use ddbx_protocol::{Breakpoint, BreakpointId, Place, Scope};
-
-use super::strand::Gate;
+use ddbx_protocol::{Breakpoint, BreakpointId, Gate, Place, Scope};
 
 /// The breakpoints planted in one process, and how often each was met.
 #[derive(Debug, Default)]
@@ -41,10 +39,23 @@ impl Breakpoints {
         self.planted.is_empty()
     }
 
-    /// The breakpoint that stops this event, if any. Counts every one it meets.
-    pub fn hit(&mut self, gate: &Gate) -> Option<(BreakpointId, Scope)> {
+    /// The breakpoints that an event may meet.
+    pub fn at<'a>(&'a self, gate: &'a Gate) -> impl Iterator<Item = &'a Breakpoint> {
+        let fitting = self.planted.iter().filter(|p| !p.spent && p.matches(gate));
+        fitting.map(|planted| &planted.breakpoint)
+    }
+
+    /// How often each was met.
+    pub fn met(&self) -> impl Iterator<Item = (BreakpointId, u32)> {
+        self.planted.iter().map(|planted| (planted.breakpoint.id, planted.met))
+    }
+
+    /// The breakpoint that stops this event, if any. Counts every one it meets. A
+    /// breakpoint with a condition is met only if that is among the `met`.
+    pub fn hit(&mut self, gate: &Gate, met: &[BreakpointId]) -> Option<(BreakpointId, Scope)> {
         let mut first = None;
-        for planted in self.planted.iter_mut().filter(|p| !p.spent && p.matches(gate)) {
+        let fits = |p: &&mut Planted| !p.spent && p.matches(gate) && p.holds(met);
+        for planted in self.planted.iter_mut().filter(fits) {
             planted.met = planted.met.saturating_add(1);
             if planted.met > planted.breakpoint.ignore && first.is_none() {
                 planted.spent = planted.breakpoint.once;
@@ -56,6 +67,10 @@ impl Breakpoints {
 }
 
 impl Planted {
+    fn holds(&self, met: &[BreakpointId]) -> bool {
+        self.breakpoint.condition.is_none() || met.contains(&self.breakpoint.id)
+    }
+
     fn matches(&self, gate: &Gate) -> bool {
         match (&self.breakpoint.place, gate) {
             (Place::Rpc { event, method }, Gate::Rpc(happens, called)) => {
@@ -76,7 +91,14 @@ mod tests {
     fn breakpoint(id: u32, method: Option<&str>, ignore: u32, once: bool) -> Breakpoint {
         let method = Pattern::from(method.unwrap_or("*"));
         let place = Place::Rpc { event: Some(RpcEvent::Arrive), method };
-        Breakpoint { id: BreakpointId(id), place, scope: Scope::Call, ignore, once }
+        Breakpoint {
+            id: BreakpointId(id),
+            place,
+            scope: Scope::Call,
+            ignore,
+            once,
+            condition: None,
+        }
     }
 
     #[test]
@@ -85,7 +107,7 @@ mod tests {
         planted.plant(breakpoint(1, Some("Shop.buy"), 1, true));
         let buy = Gate::Rpc(RpcEvent::Arrive, MethodName::new("Shop.buy").unwrap());
         let sell = Gate::Rpc(RpcEvent::Arrive, MethodName::new("Shop.sell").unwrap());
-        let hits = |planted: &mut Breakpoints, gate| planted.hit(gate).map(|(id, _)| id.0);
+        let hits = |planted: &mut Breakpoints, gate| planted.hit(gate, &[]).map(|(id, _)| id.0);
         assert_eq!(hits(&mut planted, &buy), None, "the first is ignored");
         assert_eq!(hits(&mut planted, &sell), None, "another method");
         assert_eq!(hits(&mut planted, &buy), Some(1));

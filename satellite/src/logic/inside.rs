@@ -30,6 +30,14 @@ impl Inside {
         self.waiters.insert(strand.id, waiter);
     }
 
+    pub(super) fn since(&self, strand: StrandId) -> Option<RealTime> {
+        self.waiters.get(&strand).map(|waiter| waiter.since)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiters.is_empty()
+    }
+
     pub(super) fn remove(&mut self, strand: StrandId) -> Option<Waiter> {
         self.waiters.remove(&strand)
     }

@@ -38,7 +38,8 @@ use super::inside::Inside;
 use super::permit::{Judgement, LocalPermit};
 use super::process_hold::ProcessHold;
 use super::stops::{Stop, Stops};
-use super::strand::{Gate, Strand, StrandId};
+use super::strand::{Strand, StrandId};
+use ddbx_protocol::Gate;
 
 pub use why::Why;
 
@@ -62,6 +63,8 @@ pub enum Output {
         strand: StrandId,
         /// Its delay from now on.
         delay: Delay,
+        /// Whether the user has let it go on anyway.
+        forced: bool,
     },
 }
 
@@ -113,6 +116,16 @@ impl<S: Safeguards> Satellite<S> {
         self.permit.floor()
     }
 
+    /// The breakpoints that are planted here.
+    pub fn breakpoints(&self) -> &Breakpoints {
+        &self.breakpoints
+    }
+
+    /// Who stands under this number, and where.
+    pub fn standing(&self, number: u64) -> Option<(StrandId, &Gate)> {
+        self.stops.get(number).map(|stop| (stop.strand.id, &stop.gate))
+    }
+
     /// How many strands stand still at a gate.
     pub fn stopped(&self) -> usize {
         self.stops.len()
@@ -128,7 +141,6 @@ impl<S: Safeguards> Satellite<S> {
     #[inline]
     pub fn quiet_at(&self) -> Option<Delay> {
         let quiet = self.mode == Mode::Permit
-            && self.attached
             && self.stops.is_empty()
             && self.permit.is_quiet()
             && self.breakpoints.is_empty()
@@ -177,6 +189,16 @@ impl<S: Safeguards> Satellite<S> {
     pub fn handle_wait_inside(&mut self, now: RealTime, strand: &Strand) {
         self.inside.insert(now, strand);
         self.register_inside(now);
+    }
+
+    /// Since when a strand is known to wait inside the program.
+    pub fn inside_since(&self, strand: StrandId) -> Option<RealTime> {
+        self.inside.since(strand)
+    }
+
+    /// Whether nobody is known to wait inside the program.
+    pub fn nobody_inside(&self) -> bool {
+        self.inside.is_empty()
     }
 
     /// A strand that waited inside the program goes on, with this delay.
@@ -266,7 +288,7 @@ impl<S: Safeguards> Satellite<S> {
             ToSatellite::Continue { number } => self.end_users_stop(now, number),
             ToSatellite::Force { number } => {
                 let delay = self.charged_so_far(now, number);
-                self.leave(now, number, delay);
+                self.let_go(now, number, delay, true);
             }
             ToSatellite::Pause(pause) => {
                 if self.hold.pause(now, pause) {
@@ -320,10 +342,12 @@ impl<S: Safeguards> Satellite<S> {
             self.send(ToCentral::Raised { floor: delay });
             self.register_inside(now);
         }
-        let judgement =
-            if self.is_gated(gate) { self.judge(clock, delay, None) } else { Judgement::Go };
+        let judgement = match self.is_gated(gate) && !strand.is_free {
+            true => self.judge(clock, delay, None),
+            false => Judgement::Go,
+        };
         if judgement == Judgement::Go {
-            let Some((reason, scope)) = self.stopped_by_user(gate) else {
+            let Some((reason, scope)) = self.stopped_by_user(gate, &strand.met) else {
                 return Verdict::Go(delay);
             };
             let from_start = !self.safeguards.on(Safeguard::HoldChargesFromStop);
@@ -374,11 +398,15 @@ impl<S: Safeguards> Satellite<S> {
     }
 
     /// Whether the user wants this event stopped, now that the rule allows it.
-    fn stopped_by_user(&mut self, gate: &Gate) -> Option<(StopReason, Scope)> {
+    fn stopped_by_user(
+        &mut self,
+        gate: &Gate,
+        met: &[BreakpointId],
+    ) -> Option<(StopReason, Scope)> {
         if self.hold.is_on() {
             return Some((StopReason::Process, Scope::Call));
         }
-        self.breakpoints.hit(gate).map(|(id, scope)| (StopReason::Breakpoint(id), scope))
+        self.breakpoints.hit(gate, met).map(|(id, scope)| (StopReason::Breakpoint(id), scope))
     }
 
     /// Makes a strand stand still, with its clock at `clock`.
@@ -435,7 +463,9 @@ impl<S: Safeguards> Satellite<S> {
     fn pass_gate(&mut self, now: RealTime, number: u64, delay: Delay) {
         let Some(stop) = self.stops.get(number) else { return };
         let (gate, broke) = (stop.gate.clone(), stop.broke);
-        let held = if broke && !self.hold.is_on() { None } else { self.stopped_by_user(&gate) };
+        let met = stop.strand.met.clone();
+        let asked = !broke || self.hold.is_on();
+        let held = asked.then(|| self.stopped_by_user(&gate, &met)).flatten();
         let Some((reason, scope)) = held else { return self.leave(now, number, delay) };
         self.change(now, number, reason, delay);
         self.tell(now, number);
@@ -447,6 +477,9 @@ impl<S: Safeguards> Satellite<S> {
         let Some(stop) = self.stops.get(number) else { return };
         if !stop.reason.is_users() {
             return;
+        }
+        if stop.strand.is_free {
+            return self.leave(now, number, stop.grown(now));
         }
         self.change(now, number, StopReason::Delay, stop.grown(now));
         if self.mode == Mode::Ask {
@@ -483,10 +516,14 @@ impl<S: Safeguards> Satellite<S> {
     }
 
     fn leave(&mut self, now: RealTime, number: u64, delay: Delay) {
+        self.let_go(now, number, delay, false);
+    }
+
+    fn let_go(&mut self, now: RealTime, number: u64, delay: Delay, forced: bool) {
         if let Some(strand) = self.forget(now, number, delay) {
             self.permit.raise(delay);
             self.process_clock = self.process_clock.max(delay);
-            self.outputs.push_back(Output::Resume { strand, delay });
+            self.outputs.push_back(Output::Resume { strand, delay, forced });
         }
     }
 

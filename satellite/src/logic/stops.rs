@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use ddbx_protocol::{Delay, RealTime, Stack, StopReason, ToCentral, VirtualTime};
 
-use super::strand::{Gate, Strand, StrandId};
+use super::strand::{Strand, StrandId};
+use ddbx_protocol::Gate;
 
 /// A strand that stands still.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
-//! What carries a delay, and the events at which it is gated.
+//! What carries a delay.
 
-use ddbx_protocol::{Delay, MethodName, PointLabel, RpcEvent, Stack};
+use ddbx_protocol::{BreakpointId, Delay, Stack};
 
 /// A strand's number in the process where it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,40 +18,16 @@ pub struct Strand {
     pub delay: Delay,
     /// Whether other strands of the same control are about.
     pub is_branch: bool,
+    /// Whether the user has let it go on anyway: the rule does not concern it any
+    /// more, breakpoints do.
+    pub is_free: bool,
+    /// The breakpoints with a condition that holds for its next event.
+    pub met: Vec<BreakpointId>,
 }
 
-/// A gated event: it happens only when the rule allows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Gate {
-    /// One of the four events of an RPC.
-    Rpc(RpcEvent, MethodName),
-    /// A labelled place in user code.
-    Point(PointLabel),
-    /// A cancellation reaches the callee.
-    Cancel,
-    /// A deadline or a lease runs out: something else is given up.
-    Deadline,
-    /// A sleep is over: its own control goes on.
-    Sleep,
-    /// A control starts another one.
-    Spawn,
-    /// An operation on a shared object: lock, unlock, arm or renew a lease.
-    Sync,
-}
-
-impl Gate {
-    /// Whether it sends something away from the process, or starts something.
-    pub fn is_departure(&self) -> bool {
-        matches!(self, Self::Rpc(RpcEvent::Call | RpcEvent::Return, _) | Self::Spawn)
-    }
-
-    /// Whether a timer makes it happen.
-    pub fn is_timer(&self) -> bool {
-        matches!(self, Self::Deadline | Self::Sleep)
-    }
-
-    /// Whether it comes in from another process.
-    pub fn is_arrival(&self) -> bool {
-        matches!(self, Self::Rpc(RpcEvent::Arrive | RpcEvent::Resume, _) | Self::Cancel)
+impl Strand {
+    /// A strand that is not a branch, without anything special.
+    pub fn new(id: StrandId, stack: Stack, delay: Delay) -> Self {
+        Self { id, stack, delay, is_branch: false, is_free: false, met: Vec::new() }
     }
 }

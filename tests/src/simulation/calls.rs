@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use ddbx_protocol::Gate;
 use ddbx_protocol::session::HEARTBEAT;
 use ddbx_protocol::{Delay, ProcessIndex, RpcEvent, Stack, VirtualTime};
 use ddbx_satellite::logic::clock;
-use ddbx_satellite::logic::strand::Gate;
 
 use super::program::Nanos;
 use super::tasks::Waits;

@@ -127,6 +127,7 @@ impl World<'_> {
                 None => Place::Point { label: Pattern::from("*") },
             };
             let breakpoint = Breakpoint {
+                condition: None,
                 id: BreakpointId(number as u32),
                 place,
                 scope: at.scope,
@@ -146,7 +147,7 @@ impl World<'_> {
         while let Some(output) = self.processes[process].satellite.poll_output() {
             match output {
                 Output::Send(message) => self.send_to_central(process, message),
-                Output::Resume { strand, delay } => {
+                Output::Resume { strand, delay, .. } => {
                     self.after(0, Event::Resume(process, strand.0, delay));
                 }
             }

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use ddbx_protocol::Gate;
 use ddbx_protocol::{Delay, ProcessIndex, RpcEvent, Stack, VirtualTime};
 use ddbx_satellite::logic::clock;
-use ddbx_satellite::logic::strand::{Gate, Strand, StrandId};
+use ddbx_satellite::logic::strand::{Strand, StrandId};
 
 use super::calls::TimerKind;
 use super::program::{Nanos, Op};

@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 use std::time::Duration;
 
+use ddbx_protocol::Gate;
 use ddbx_protocol::{
     Delay, MethodName, PointLabel, ProcessIndex, RealTime, Stack, ToCentral, ToSatellite,
     VirtualTime,
 };
-use ddbx_satellite::logic::strand::{Gate, Strand, StrandId};
+use ddbx_satellite::logic::strand::{Strand, StrandId};
 use ddbx_satellite::logic::{Satellite, Verdict};
 
 use super::calls::{Call, Message, Timer};
@@ -401,6 +402,6 @@ impl<'p> World<'p> {
     }
 
     pub(super) fn strand(&self, id: u64, stack: &Stack, delay: Delay, is_branch: bool) -> Strand {
-        Strand { id: StrandId(id), stack: stack.clone(), delay, is_branch }
+        Strand { is_branch, ..Strand::new(StrandId(id), stack.clone(), delay) }
     }
 }

@@ -1,0 +1,132 @@
+//! Breakpoints as the user asked for them, apart from what is planted for them in
+//! each process.
+
+use std::collections::BTreeMap;
+
+use ddbx_protocol::condition::{Condition, InvalidCondition};
+use ddbx_protocol::control::Wanted;
+use ddbx_protocol::{Breakpoint, BreakpointId, Count, InvalidSpec, ProcessIndex, Spec};
+use thiserror::Error;
+
+use super::{Hit, Tell};
+
+/// Why a breakpoint cannot be set.
+#[derive(Debug, Error)]
+pub enum Refused {
+    /// Its place cannot be read.
+    #[error(transparent)]
+    Spec(#[from] InvalidSpec),
+    /// Its condition cannot be read.
+    #[error(transparent)]
+    Condition(#[from] InvalidCondition),
+    /// The session has ended.
+    #[error("the session has ended")]
+    NoSession,
+}
+
+/// A breakpoint that can be planted.
+pub struct CheckedWish {
+    wanted: Wanted,
+    spec: Spec,
+    condition: Option<Condition>,
+}
+
+impl CheckedWish {
+    /// Checks what the user asked for.
+    pub fn new(wanted: Wanted) -> Result<Self, Refused> {
+        let spec = wanted.spec.parse()?;
+        let condition = wanted.condition.as_deref().map(Condition::check).transpose()?;
+        Ok(Self { wanted, spec, condition })
+    }
+}
+
+pub(super) struct Wish {
+    checked: CheckedWish,
+    tell: Option<Tell>,
+    pub(super) hits: u64,
+    pub(super) spent: bool,
+    counts: BTreeMap<ProcessIndex, Count>,
+}
+
+impl Wish {
+    pub(super) fn wanted(&self) -> &Wanted {
+        &self.checked.wanted
+    }
+
+    pub(super) fn concerns(&self, process: &str) -> bool {
+        self.checked.spec.concerns(process)
+    }
+
+    /// How often it was met and could not be evaluated, and the last error.
+    pub(super) fn counts(&self) -> (u64, u64, Option<String>) {
+        let met = self.counts.values().map(|count| u64::from(count.met)).sum();
+        let errors = self.counts.values().map(|count| u64::from(count.errors)).sum();
+        (met, errors, self.counts.values().find_map(|count| count.error.clone()))
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Asked {
+    wishes: BTreeMap<BreakpointId, Wish>,
+    last: u32,
+}
+
+impl Asked {
+    pub(super) fn insert(&mut self, checked: CheckedWish, tell: Option<Tell>) -> BreakpointId {
+        self.last += 1;
+        let id = BreakpointId(self.last);
+        let wish = Wish { checked, tell, hits: 0, spent: false, counts: BTreeMap::new() };
+        self.wishes.insert(id, wish);
+        id
+    }
+
+    pub(super) fn remove(&mut self, id: BreakpointId) -> bool {
+        self.wishes.remove(&id).is_some()
+    }
+
+    pub(super) fn ids(&self) -> Vec<BreakpointId> {
+        self.wishes.keys().copied().collect()
+    }
+
+    pub(super) fn get(&self, id: BreakpointId) -> Option<&Wish> {
+        self.wishes.get(&id)
+    }
+
+    /// What is planted for it in a process, if it concerns that.
+    pub(super) fn planted(&self, id: BreakpointId, process: &str) -> Option<Breakpoint> {
+        let wish = self.wishes.get(&id).filter(|wish| !wish.spent && wish.concerns(process))?;
+        let CheckedWish { wanted, spec, condition } = &wish.checked;
+        Some(Breakpoint {
+            id,
+            place: spec.place.clone(),
+            scope: wanted.scope,
+            ignore: wanted.ignore,
+            once: wanted.once,
+            condition: condition.clone(),
+        })
+    }
+
+    /// All that is planted in a process of this name.
+    pub(super) fn concerning(&self, process: &str) -> Vec<Breakpoint> {
+        self.wishes.keys().filter_map(|id| self.planted(*id, process)).collect()
+    }
+
+    /// Somebody stands at it; none if it was not to stop anybody any more.
+    pub(super) fn hit(&mut self, hit: Hit) -> Option<&Wanted> {
+        let wish = self.wishes.get_mut(&hit.breakpoint).filter(|wish| !wish.spent)?;
+        wish.hits += 1;
+        wish.spent = wish.checked.wanted.once;
+        if let Some(tell) = &wish.tell {
+            tell(hit);
+        }
+        Some(&wish.checked.wanted)
+    }
+
+    pub(super) fn count(&mut self, process: ProcessIndex, counts: &[Count]) {
+        for count in counts {
+            if let Some(wish) = self.wishes.get_mut(&count.breakpoint) {
+                wish.counts.insert(process, count.clone());
+            }
+        }
+    }
+}

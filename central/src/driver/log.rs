@@ -1,0 +1,40 @@
+//! What has happened in the session: the last of it kept, all of it told.
+
+use std::collections::VecDeque;
+
+use ddbx_protocol::RealTime;
+use ddbx_protocol::control::{Notice, What};
+use tokio::sync::broadcast;
+
+use super::view::millis;
+
+/// How many notices are kept, and how many a listener may be behind.
+const KEPT_MAX: usize = 4 * 1024;
+
+pub(super) struct Log {
+    kept: VecDeque<Notice>,
+    tell: broadcast::Sender<Notice>,
+}
+
+impl Log {
+    /// Listeners must not keep the session: they get a weak end.
+    pub(super) fn new() -> (Self, broadcast::WeakSender<Notice>) {
+        let (tell, _) = broadcast::channel(KEPT_MAX);
+        let weak = tell.downgrade();
+        (Self { kept: VecDeque::new(), tell }, weak)
+    }
+
+    pub(super) fn tell(&mut self, now: RealTime, what: What) {
+        let at_ms = millis(now.since(RealTime::default()));
+        let notice = Notice { at_ms, what };
+        if self.kept.len() == KEPT_MAX {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(notice.clone());
+        let _ = self.tell.send(notice);
+    }
+
+    pub(super) fn kept(&self) -> Vec<Notice> {
+        self.kept.iter().cloned().collect()
+    }
+}

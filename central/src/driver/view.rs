@@ -1,0 +1,304 @@
+//! What people see of a session, and what they can ask of it at once.
+
+use std::time::Duration;
+
+use ddbx_protocol::control::{
+    BreakpointView, HoldReason, HoldView, ProcessState, ProcessView, Reply, Request, SessionView,
+    WatchView, Whom,
+};
+use ddbx_protocol::{BreakpointId, HoldId, ProcessIndex, RealTime, StopId, StopReason};
+use serde_json::Value;
+
+use super::{CheckedWish, Driver, Member};
+use crate::logic::Command;
+
+/// For how many it is worked out whom they wait for: the effort goes with the
+/// square of the number.
+const EXPLAINED_MAX: usize = 1_000;
+
+impl Driver {
+    pub(super) fn answer(&mut self, request: Request) -> Reply {
+        match request {
+            Request::Session => Reply::Session(self.view_session()),
+            Request::Processes => Reply::Processes(self.view_processes()),
+            Request::Break(wanted) => match CheckedWish::new(wanted) {
+                Ok(wish) => Reply::Breakpoint(self.plant(wish, None)),
+                Err(refused) => Reply::Refused(refused.to_string()),
+            },
+            Request::Breakpoints => {
+                let ids = self.asked.ids().into_iter();
+                Reply::Breakpoints(ids.map(|id| self.view_breakpoint(id)).collect())
+            }
+            Request::Delete(Some(id)) if !self.delete(id) => no_breakpoint(id),
+            Request::Delete(Some(_)) => Reply::Done(1),
+            Request::Delete(None) => {
+                let ids = self.asked.ids();
+                Reply::Done(ids.into_iter().filter(|id| self.delete(*id)).count() as u64)
+            }
+            Request::Holds => Reply::Holds(self.view_holds()),
+            Request::Continue(whom) => self.go_on(whom),
+            Request::Release(hold) => match self.holds.stop(hold) {
+                Some(stop) => {
+                    self.central.handle_user(Command::Force(stop));
+                    Reply::Done(1)
+                }
+                None => no_hold(hold),
+            },
+            Request::Pause(name) => self.pause(name.as_deref()),
+            Request::Watched => Reply::Watched(self.view_watched()),
+            Request::Backtrace(hold) => match self.holds.stop(hold) {
+                None => no_hold(hold),
+                Some(stop) => self.view_hold(stop, true).map_or_else(|| no_hold(hold), Reply::Hit),
+            },
+            Request::Wait { breakpoint, .. } => match self.asked.get(breakpoint) {
+                None => no_breakpoint(breakpoint),
+                Some(_) => {
+                    let at = StopReason::Breakpoint(breakpoint);
+                    let stops = self.holds.iter().find(|(_, hold)| hold.reason == at);
+                    let stop = stops.map(|(stop, _)| stop);
+                    let view = stop.and_then(|stop| self.view_hold(stop, true));
+                    view.map_or(Reply::TimedOut, Reply::Hit)
+                }
+            },
+            Request::Events { .. } => Reply::Refused("events come one after the other".to_owned()),
+            Request::Stop => Reply::Refused("this session cannot be ended from outside".to_owned()),
+        }
+    }
+
+    fn go_on(&mut self, whom: Whom) -> Reply {
+        match whom {
+            Whom::All => Reply::Done(self.continue_everybody()),
+            Whom::Hold(id) => match self.holds.stop(id) {
+                None => no_hold(id),
+                Some(stop) if self.is_held(stop) => {
+                    self.central.handle_user(Command::Continue(stop));
+                    Reply::Done(1)
+                }
+                Some(_) => Reply::Refused(format!(
+                    "hold {id} waits by itself and goes on when its turn comes; `ddbx bt {id}` \
+                     says for whom, `ddbx release {id}` lets it go on anyway"
+                )),
+            },
+            Whom::TheOnly => {
+                let held: Vec<_> = self.holds.iter().filter(|(_, h)| h.reason.is_users()).collect();
+                let paused = self.members.keys().any(|p| self.central.is_paused(*p));
+                match held.as_slice() {
+                    [] if !paused => Reply::Refused("nobody is held".to_owned()),
+                    [(stop, hold)] if hold.reason != StopReason::Process => {
+                        self.central.handle_user(Command::Continue(*stop));
+                        Reply::Done(1)
+                    }
+                    _ => Reply::Refused(format!(
+                        "{} are held: say which (`ddbx holds` lists them), or --all",
+                        held.len()
+                    )),
+                }
+            }
+            Whom::Process(name) => {
+                let of = self.named(&name);
+                if of.is_empty() {
+                    return self.no_process(&name);
+                }
+                let mut done = 0;
+                for process in of {
+                    if self.central.is_paused(process) {
+                        self.central.handle_user(Command::Pause(process, false));
+                        done += 1;
+                    }
+                    let held = self
+                        .holds
+                        .iter()
+                        .filter(|(stop, hold)| stop.process == process && hold.reason.is_users());
+                    for stop in held.map(|(stop, _)| stop).collect::<Vec<_>>() {
+                        self.central.handle_user(Command::Continue(stop));
+                        done += 1;
+                    }
+                }
+                Reply::Done(done)
+            }
+        }
+    }
+
+    fn pause(&mut self, name: Option<&str>) -> Reply {
+        let all = || self.members.keys().copied().collect();
+        let concerned: Vec<ProcessIndex> = name.map_or_else(all, |name| self.named(name));
+        if let (true, Some(name)) = (concerned.is_empty(), name) {
+            return self.no_process(name);
+        }
+        for process in &concerned {
+            self.central.handle_user(Command::Pause(*process, true));
+        }
+        Reply::Done(concerned.len() as u64)
+    }
+
+    fn is_held(&self, stop: StopId) -> bool {
+        self.holds.get(stop).is_some_and(|hold| hold.reason.is_users())
+    }
+
+    /// The members of this name, or of the family of this name.
+    fn named(&self, name: &str) -> Vec<ProcessIndex> {
+        let fits = |member: &Member| {
+            let own = member.name.as_str();
+            own == name || own.split('#').next() == Some(name)
+        };
+        self.members.iter().filter(|(_, m)| fits(m)).map(|(process, _)| *process).collect()
+    }
+
+    fn no_process(&self, name: &str) -> Reply {
+        let mut names: Vec<&str> = self.members.values().map(|m| m.name.as_str()).collect();
+        names.sort_unstable();
+        let known = if names.is_empty() { "nobody yet".to_owned() } else { names.join(", ") };
+        Reply::Refused(format!("no process {name:?} takes part; there is {known}"))
+    }
+
+    fn view_session(&self) -> SessionView {
+        let held = self.holds.iter().filter(|(_, hold)| hold.reason.is_users()).count() as u64;
+        SessionView {
+            age_ms: millis(self.origin.elapsed()),
+            processes: self.members.len() as u64,
+            held,
+            waiting: self.holds.iter().count() as u64 - held,
+            order_guaranteed: self.central.is_order_guaranteed(),
+            messages_sent: self.messages_sent,
+        }
+    }
+
+    fn view_processes(&self) -> Vec<ProcessView> {
+        let now = self.now();
+        let present = self.members.iter().map(|(process, m)| self.view_process(now, *process, m));
+        let departed = self.departed.iter().map(|(name, pid)| gone(name, *pid));
+        let mut views: Vec<ProcessView> = present.chain(departed).collect();
+        views.sort_by(|a, b| a.name.cmp(&b.name));
+        views
+    }
+
+    fn view_process(&self, now: RealTime, process: ProcessIndex, member: &Member) -> ProcessView {
+        let delay = self.central.delay(process);
+        let paused = self.central.is_paused(process);
+        let (held, waiting) = self.holds.count_in(process);
+        let mut calls: Vec<String> = self.central.callees(process).map(|p| self.name(p)).collect();
+        calls.sort_unstable();
+        calls.dedup();
+        ProcessView {
+            name: member.name.to_string(),
+            pid: member.pid,
+            state: match (held > 0 || paused, waiting > 0) {
+                (true, _) => ProcessState::Held,
+                (false, true) => ProcessState::Waiting,
+                (false, false) => ProcessState::Running,
+            },
+            paused,
+            clock_ms: millis(now.since(RealTime::default() + delay.length())),
+            delay_ms: millis(delay.length()),
+            in_flight: member.status.in_flight,
+            served: member.status.served,
+            made: member.status.made,
+            held,
+            waiting,
+            from_outside: member.status.from_outside,
+            calls,
+        }
+    }
+
+    pub(super) fn view_breakpoint(&self, id: BreakpointId) -> BreakpointView {
+        let wish = self.asked.get(id);
+        let (met, errors, last_error) = wish.map(|wish| wish.counts()).unwrap_or_default();
+        let fits = |m: &&Member| wish.is_some_and(|w| !w.spent && w.concerns(m.name.as_str()));
+        let mut processes: Vec<String> =
+            self.members.values().filter(fits).map(|m| m.name.to_string()).collect();
+        processes.sort_unstable();
+        let hits = wish.map_or(0, |wish| wish.hits);
+        BreakpointView {
+            id,
+            wanted: wish.map(|wish| wish.wanted().clone()).unwrap_or_default(),
+            processes,
+            hits,
+            met: met.max(hits),
+            spent: wish.is_none_or(|wish| wish.spent),
+            errors,
+            last_error,
+        }
+    }
+
+    fn view_holds(&mut self) -> Vec<HoldView> {
+        let stops: Vec<StopId> = self.holds.iter().map(|(stop, _)| stop).collect();
+        let explained = |(n, stop): (usize, StopId)| self.view_hold(stop, n < EXPLAINED_MAX);
+        stops.into_iter().enumerate().filter_map(explained).collect()
+    }
+
+    pub(super) fn view_hold(&mut self, stop: StopId, explain: bool) -> Option<HoldView> {
+        let mut because_of = Vec::new();
+        if explain {
+            let chain = self.central.why(stop).into_iter().skip(1);
+            let holds = chain.filter_map(|because| self.holds.get(because.stop));
+            because_of = holds.map(|hold| hold.id).collect();
+        }
+        let hold = self.holds.get(stop)?;
+        let standing = hold.standing.as_ref();
+        let read = |text: &Option<String>| {
+            let text = text.as_deref()?;
+            Some(serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())))
+        };
+        let (reason, breakpoint) = match hold.reason {
+            StopReason::Breakpoint(id) => (HoldReason::Breakpoint, Some(id)),
+            StopReason::Process => (HoldReason::Halt, None),
+            StopReason::Delay | StopReason::Inside => (HoldReason::Delay, None),
+        };
+        Some(HoldView {
+            id: hold.id,
+            process: self.name(stop.process),
+            at: standing.map_or_else(|| "event".to_owned(), |standing| standing.gate.to_string()),
+            control: standing.map(|standing| standing.control.clone()),
+            reason,
+            breakpoint,
+            because_of,
+            held_ms: millis(self.now().since(hold.since)),
+            args: standing.and_then(|standing| read(&standing.args)),
+            result: standing.and_then(|standing| read(&standing.result)),
+        })
+    }
+
+    fn view_watched(&self) -> Vec<WatchView> {
+        let mut views = Vec::new();
+        for member in self.members.values() {
+            for (name, value) in &member.status.watched {
+                let read = serde_json::from_str(value);
+                let value = read.unwrap_or_else(|_| Value::String(value.clone()));
+                let process = member.name.to_string();
+                views.push(WatchView { process, name: name.clone(), value });
+            }
+        }
+        views.sort_by(|a, b| (&a.process, &a.name).cmp(&(&b.process, &b.name)));
+        views
+    }
+}
+
+fn gone(name: &str, pid: u32) -> ProcessView {
+    ProcessView {
+        name: name.to_owned(),
+        pid,
+        state: ProcessState::Gone,
+        paused: false,
+        clock_ms: 0,
+        delay_ms: 0,
+        in_flight: 0,
+        served: 0,
+        made: 0,
+        held: 0,
+        waiting: 0,
+        from_outside: 0,
+        calls: Vec::new(),
+    }
+}
+
+fn no_hold(id: HoldId) -> Reply {
+    Reply::Refused(format!("nobody stands as hold {id} now; `ddbx holds` lists who does"))
+}
+
+fn no_breakpoint(id: BreakpointId) -> Reply {
+    Reply::Refused(format!("there is no breakpoint {id}; `ddbx breaks` lists them"))
+}
+
+pub(super) fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,229 @@
+//! A session on a socket: satellites join, and people's tools ask and command.
+
+use std::sync::Arc;
+
+use ddbx_protocol::control::{Backtrace, FrameView, HoldView, Notice, Reply, Request, What};
+use ddbx_protocol::link::{Connection, Incoming, Listener, Receiver, Role, Sender};
+use ddbx_protocol::session::{HEARTBEAT, LEASE};
+use ddbx_protocol::{BreakpointId, FromCentral, FromSatellite, HoldId, InFlight};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::{Notify, broadcast};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
+
+use crate::driver::{Membership, Session};
+
+/// How long a process may take to say which calls are in it.
+const ANSWER_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Serves a session at a socket until somebody asks for its end.
+pub async fn serve(listener: Listener, session: Session) {
+    let end = Arc::new(Notify::new());
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(incoming) => {
+                    tokio::spawn(welcome(incoming, session.clone(), end.clone()));
+                }
+                // Out of descriptors, or the like: it may pass.
+                Err(_) => tokio::time::sleep(HEARTBEAT).await,
+            },
+            () = end.notified() => return,
+        }
+    }
+}
+
+/// Whoever does not come in properly is left alone: that connection is closed, and
+/// nothing else is said.
+async fn welcome(incoming: Incoming, session: Session, end: Arc<Notify>) {
+    match incoming.handshake().await {
+        Ok((Role::Satellite, connection)) => satellite(connection, session).await,
+        Ok((Role::Controller, connection)) => controller(connection, session, &end).await,
+        Err(_) => {}
+    }
+}
+
+async fn satellite(connection: Connection, session: Session) {
+    let (mut sender, mut receiver) = connection.split();
+    let first = timeout(LEASE, receiver.receive::<FromSatellite>()).await;
+    let Ok(Ok(Some(FromSatellite::Attach(attach)))) = first else { return };
+    let (messages, mut outgoing) = unbounded_channel();
+    let deliver = move |message| {
+        let _ = messages.send(message);
+    };
+    let Some(membership) = session.join(attach, Box::new(deliver)) else { return };
+    let _leaves = Leaves { session: session.clone(), membership };
+    let mut heartbeat = interval(HEARTBEAT);
+    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut heard = Instant::now();
+    loop {
+        let message = tokio::select! {
+            received = timeout_at(heard + LEASE, receiver.receive::<FromSatellite>()) => {
+                let Ok(Ok(Some(message))) = received else { return };
+                heard = Instant::now();
+                session.hear(membership, message);
+                continue;
+            }
+            // None: the same process has joined again over another connection.
+            message = outgoing.recv() => match message {
+                Some(message) => message,
+                None => return,
+            },
+            _ = heartbeat.tick() => FromCentral::Heartbeat,
+        };
+        if !matches!(timeout(LEASE, sender.send(&message)).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
+
+/// However a satellite's connection ends, the session hears of it.
+struct Leaves {
+    session: Session,
+    membership: Membership,
+}
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        self.session.leave(self.membership);
+    }
+}
+
+async fn controller(connection: Connection, session: Session, end: &Notify) {
+    let (mut sender, mut receiver) = connection.split();
+    while let Ok(Some(request)) = receiver.receive::<Request>().await {
+        let reply = match request {
+            Request::Events { follow } => {
+                let _ = tell_events(&session, follow, &mut sender, &mut receiver).await;
+                return;
+            }
+            Request::Wait { breakpoint, timeout: limit } => {
+                tokio::select! {
+                    hit = timeout(limit, hit(&session, breakpoint)) => {
+                        hit.unwrap_or(Reply::TimedOut)
+                    }
+                    // Who asked has gone, or says what it must not say now.
+                    _ = receiver.receive::<Request>() => return,
+                }
+            }
+            Request::Backtrace(hold) => backtrace(&session, hold).await,
+            Request::Stop => {
+                let _ = sender.send(&Reply::Done(1)).await;
+                end.notify_one();
+                return;
+            }
+            // A condition is checked in a thread of its own, and waited for.
+            request @ Request::Break(_) => {
+                let session = session.clone();
+                let asked = tokio::task::spawn_blocking(move || session.request(request));
+                asked.await.ok().flatten().unwrap_or_else(ended)
+            }
+            request => session.request(request).unwrap_or_else(ended),
+        };
+        if sender.send(&reply).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn ended() -> Reply {
+    Reply::Refused("the session has ended".to_owned())
+}
+
+/// Answers when somebody stands at a breakpoint.
+async fn hit(session: &Session, breakpoint: BreakpointId) -> Reply {
+    let Some(mut notices) = session.subscribe() else { return ended() };
+    loop {
+        // Asked after every notice, so that none that was missed matters.
+        let wait = Request::Wait { breakpoint, timeout: LEASE };
+        match session.request(wait) {
+            Some(Reply::TimedOut) => {}
+            Some(reply) => return reply,
+            None => return ended(),
+        }
+        loop {
+            match notices.recv().await {
+                Ok(Notice { what: What::Stands(hold), .. })
+                    if hold.breakpoint == Some(breakpoint) =>
+                {
+                    return Reply::Hit(hold);
+                }
+                Ok(Notice { what: What::BreakpointDeleted(id), .. }) if id == breakpoint => break,
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => break,
+                Err(RecvError::Closed) => return ended(),
+            }
+        }
+    }
+}
+
+/// What has happened, and what happens, until there is nobody to tell.
+async fn tell_events(
+    session: &Session,
+    follow: bool,
+    sender: &mut Sender,
+    receiver: &mut Receiver,
+) -> Result<(), ddbx_protocol::link::FrameError> {
+    let notices = session.subscribe();
+    let _observing = follow.then(|| session.observe());
+    for notice in session.kept() {
+        sender.feed(&Reply::Notice(notice)).await?;
+    }
+    if !follow {
+        return sender.send(&Reply::End).await;
+    }
+    sender.flush().await?;
+    let Some(mut notices) = notices else { return Ok(()) };
+    loop {
+        tokio::select! {
+            notice = next(&mut notices) => match notice {
+                Some(notice) => sender.send(&Reply::Notice(notice)).await?,
+                None => return Ok(()),
+            },
+            _ = receiver.receive::<Request>() => return Ok(()),
+        }
+    }
+}
+
+async fn next(notices: &mut broadcast::Receiver<Notice>) -> Option<Notice> {
+    match notices.recv().await {
+        Ok(notice) => Some(notice),
+        Err(RecvError::Lagged(missed)) => Some(Notice { at_ms: 0, what: What::Missed(missed) }),
+        Err(RecvError::Closed) => None,
+    }
+}
+
+/// How a control came to where it stands: asked of all processes on its way.
+async fn backtrace(session: &Session, hold: HoldId) -> Reply {
+    let view = match session.request(Request::Backtrace(hold)) {
+        Some(Reply::Hit(view)) => view,
+        Some(reply) => return reply,
+        None => return ended(),
+    };
+    let way = session.way_of(hold).unwrap_or_default();
+    let answers = way.iter().map(|(process, _)| session.calls(*process)).collect::<Vec<_>>();
+    let mut frames = Vec::new();
+    for (depth, ((_, name), answer)) in way.iter().zip(answers).enumerate() {
+        let calls = timeout(ANSWER_MAX, answer).await;
+        let calls = calls.ok().and_then(Result::ok).unwrap_or_default();
+        frames.push(frame(&view, name, depth, &calls));
+    }
+    frames.reverse();
+    Reply::Backtrace(Backtrace { hold: view, frames })
+}
+
+/// The call of a control in one process of its way.
+fn frame(hold: &HoldView, process: &str, depth: usize, calls: &[InFlight]) -> FrameView {
+    let of_it = |call: &&InFlight| {
+        Some(&call.control) == hold.control.as_ref() && call.depth as usize == depth
+    };
+    let call = calls.iter().find(of_it);
+    let millis =
+        |length: std::time::Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+    FrameView {
+        process: process.to_owned(),
+        method: call.map(|call| call.method.clone()),
+        age_ms: call.map(|call| millis(call.age)),
+        remaining_ms: call.map(|call| millis(call.remaining)),
+    }
+}

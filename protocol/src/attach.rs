@@ -1,0 +1,143 @@
+//! What goes over the connection between a satellite and central: who joins, what
+//! [`crate::session`] says about holds and waits, and what people want to see.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::Event;
+use crate::gate::Gate;
+use crate::ids::{BreakpointId, ControlId, MethodName, ProcessName};
+use crate::session::{ProcessIndex, ToCentral, ToSatellite};
+use crate::time::Delay;
+
+/// How much text a value of the program may have when it is shown.
+pub const VALUE_BYTES_MAX: usize = 16 * 1024;
+
+/// From a satellite.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromSatellite {
+    /// It wants to take part: the first message of a connection.
+    Attach(Attach),
+    /// Something about holds and waits.
+    Says(ToCentral),
+    /// What a stop is; said just before central hears of the stop itself.
+    Stands {
+        /// The stop's number in the sending process.
+        number: u64,
+        /// What there is to see.
+        standing: Standing,
+    },
+    /// How the process is doing: at every heartbeat.
+    Status(Status),
+    /// The calls that are in the process, as central has asked.
+    Calls {
+        /// The number of the question.
+        query: u64,
+        /// Those calls.
+        calls: Vec<InFlight>,
+    },
+    /// What has happened, while somebody looks.
+    Events {
+        /// In the order of the process.
+        events: Vec<Event>,
+        /// How many there was no room for.
+        dropped: u64,
+    },
+}
+
+/// To a satellite.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromCentral {
+    /// It takes part from now on.
+    Welcome {
+        /// Under this name: the one it asked for, or that with a number.
+        name: ProcessName,
+    },
+    /// All that was planted for it before it came has been sent.
+    Ready,
+    /// Something about holds and waits.
+    Says(ToSatellite),
+    /// Central is there: said at least every [`crate::session::HEARTBEAT`].
+    Heartbeat,
+    /// Which calls are in the process?
+    Calls {
+        /// The number of the question.
+        query: u64,
+    },
+    /// Whether somebody looks at events.
+    Observe(bool),
+}
+
+/// Who wants to take part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attach {
+    /// The number that the process has given itself.
+    pub process: ProcessIndex,
+    /// The name it would like to have.
+    pub name: ProcessName,
+    /// Its number in the operating system.
+    pub pid: u32,
+}
+
+/// What there is to see of a stop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Before which event.
+    pub gate: Gate,
+    /// Whose control.
+    pub control: ControlId,
+    /// The arguments of the call or the values of the point, as JSON, where a
+    /// breakpoint has met it.
+    pub args: Option<String>,
+    /// The result of the call, as JSON, likewise.
+    pub result: Option<String>,
+}
+
+/// How a process is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// How many calls are in it now.
+    pub in_flight: u64,
+    /// How many have come into it so far.
+    pub served: u64,
+    /// How many it has made so far.
+    pub made: u64,
+    /// How many controls have begun in it from outside, or from a place that the
+    /// shim could not follow.
+    pub from_outside: u64,
+    /// What happened at each breakpoint.
+    pub breakpoints: Vec<Count>,
+    /// Watched values, as JSON.
+    pub watched: Vec<(String, String)>,
+}
+
+/// What happened at a breakpoint in one process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// Which.
+    pub breakpoint: BreakpointId,
+    /// How often it was met, those that it ignores included.
+    pub met: u32,
+    /// How often its condition could not be evaluated.
+    pub errors: u32,
+    /// The last such error.
+    pub error: Option<String>,
+}
+
+/// A call that is in a process: its handler runs, or it stands before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InFlight {
+    /// Whose control.
+    pub control: ControlId,
+    /// What was called.
+    pub method: MethodName,
+    /// How many processes wait for it.
+    pub depth: u32,
+    /// For how long it has been there, in real time.
+    pub age: Duration,
+    /// The delay of its control.
+    pub delay: Delay,
+    /// What is left of its deadline, in virtual time.
+    pub remaining: Duration,
+}

@@ -1,0 +1,309 @@
+//! What people, or programs for them, ask of a session, and the answers. These are
+//! also what `--json` prints, so their names are part of the interface.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::breakpoint::Scope;
+use crate::event::Event;
+use crate::ids::{BreakpointId, ControlId, HoldId, MethodName};
+
+/// What is asked of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// How is the session?
+    Session,
+    /// Who takes part?
+    Processes,
+    /// Stop controls here.
+    Break(Wanted),
+    /// Which breakpoints are there?
+    Breakpoints,
+    /// Remove a breakpoint, or all. Whoever stands at it stays.
+    Delete(Option<BreakpointId>),
+    /// Who stands still?
+    Holds,
+    /// How did this one come to where it stands?
+    Backtrace(HoldId),
+    /// Let somebody go on, under the rule.
+    Continue(Whom),
+    /// Let this one go on whatever the rule says.
+    Release(HoldId),
+    /// Hold a process, or all.
+    Pause(Option<String>),
+    /// Which values are watched?
+    Watched,
+    /// What has happened, and, if asked, what happens from now on.
+    Events {
+        /// Whether to go on.
+        follow: bool,
+    },
+    /// Answer when somebody stands at this breakpoint.
+    Wait {
+        /// Which.
+        breakpoint: BreakpointId,
+        /// How long at the most.
+        timeout: Duration,
+    },
+    /// End the session.
+    Stop,
+}
+
+/// Who shall go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whom {
+    /// The only one that is held.
+    TheOnly,
+    /// This one.
+    Hold(HoldId),
+    /// All that is held in this process, and the process if it is paused.
+    Process(String),
+    /// Everybody.
+    All,
+}
+
+/// A breakpoint as the user asks for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// Where: `process:Service.method@event` or `process:point(label)`.
+    pub spec: String,
+    /// Whom it stops.
+    pub scope: Scope,
+    /// How many times it is passed first.
+    pub ignore: u32,
+    /// Whether it stops only once.
+    pub once: bool,
+    /// It stops only whom this holds for.
+    pub condition: Option<String>,
+    /// How long it holds whom it stops; none for until told.
+    pub hold_for: Option<Duration>,
+}
+
+/// What a session answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// To [`Request::Session`].
+    Session(SessionView),
+    /// To [`Request::Processes`].
+    Processes(Vec<ProcessView>),
+    /// To [`Request::Break`]: the new one.
+    Breakpoint(BreakpointView),
+    /// To [`Request::Breakpoints`].
+    Breakpoints(Vec<BreakpointView>),
+    /// To [`Request::Holds`].
+    Holds(Vec<HoldView>),
+    /// To [`Request::Backtrace`].
+    Backtrace(Backtrace),
+    /// To [`Request::Watched`].
+    Watched(Vec<WatchView>),
+    /// To [`Request::Events`]: one after the other.
+    Notice(Notice),
+    /// To [`Request::Events`] without `follow`: that was all.
+    End,
+    /// To [`Request::Wait`]: who stands there.
+    Hit(HoldView),
+    /// To [`Request::Wait`]: nobody came.
+    TimedOut,
+    /// It is done, to so many.
+    Done(u64),
+    /// It cannot be done: why, and what to do.
+    Refused(String),
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionView {
+    /// How long it has been running.
+    pub age_ms: u64,
+    /// How many processes take part.
+    pub processes: u64,
+    /// How many controls the user holds.
+    pub held: u64,
+    /// How many wait because of that.
+    pub waiting: u64,
+    /// Whether the order of events is still that of a run without ddbx: nobody was
+    /// let go anyway.
+    pub order_guaranteed: bool,
+    /// How many messages about holds and waits central has sent.
+    pub messages_sent: u64,
+}
+
+/// A process of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessView {
+    /// Its name in this session.
+    pub name: String,
+    /// Its number in the operating system.
+    pub pid: u32,
+    /// `running`, `waiting` for others, `held` by the user, or `gone`.
+    pub state: ProcessState,
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Its virtual clock: real time since the session began, less its delay.
+    pub clock_ms: u64,
+    /// Its delay: for how long it has been held or made to wait so far.
+    pub delay_ms: u64,
+    /// How many calls are in it.
+    pub in_flight: u64,
+    /// How many calls have come into it so far.
+    pub served: u64,
+    /// How many calls it has made so far.
+    pub made: u64,
+    /// How many controls the user holds in it.
+    pub held: u64,
+    /// How many wait in it because of a hold.
+    pub waiting: u64,
+    /// Controls that began in it from outside, or whose origin was lost.
+    pub from_outside: u64,
+    /// Whom it calls.
+    pub calls: Vec<String>,
+}
+
+/// What a process is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProcessState {
+    /// Nobody in it stands still.
+    Running,
+    /// Somebody in it waits because of a hold.
+    Waiting,
+    /// The user holds somebody in it, or all of it.
+    Held,
+    /// It has left.
+    Gone,
+}
+
+/// A breakpoint of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BreakpointView {
+    /// Which.
+    pub id: BreakpointId,
+    /// As it was asked for.
+    #[serde(flatten)]
+    pub wanted: Wanted,
+    /// The processes in which it is planted now.
+    pub processes: Vec<String>,
+    /// How often it has stopped somebody.
+    pub hits: u64,
+    /// How often it was met, those that it ignored included.
+    pub met: u64,
+    /// Whether it has stopped its one control.
+    pub spent: bool,
+    /// How often its condition could not be evaluated.
+    pub errors: u64,
+    /// The last such error.
+    pub last_error: Option<String>,
+}
+
+/// Somebody who stands still.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HoldView {
+    /// Which.
+    pub id: HoldId,
+    /// Where.
+    pub process: String,
+    /// Before which event: `Inventory.reserve@arrive`, `point(label)`, `deadline`.
+    pub at: String,
+    /// Whose control.
+    pub control: Option<ControlId>,
+    /// Why.
+    pub reason: HoldReason,
+    /// The breakpoint, if that is why.
+    pub breakpoint: Option<BreakpointId>,
+    /// Whom it waits for, whom that one waits for, and so on.
+    pub because_of: Vec<HoldId>,
+    /// For how long it has been standing.
+    pub held_ms: u64,
+    /// The arguments, if a breakpoint has met it.
+    pub args: Option<serde_json::Value>,
+    /// The result, likewise.
+    pub result: Option<serde_json::Value>,
+}
+
+/// Why somebody stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldReason {
+    /// It has hit a breakpoint.
+    Breakpoint,
+    /// Its process is held, by a breakpoint or a pause.
+    Halt,
+    /// Going on could change the order of events.
+    Delay,
+}
+
+/// How a control came to where it stands, across processes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Backtrace {
+    /// Who stands there.
+    pub hold: HoldView,
+    /// The innermost first.
+    pub frames: Vec<FrameView>,
+}
+
+/// One process on the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameView {
+    /// Which.
+    pub process: String,
+    /// The call that it handles; none where the control began.
+    pub method: Option<MethodName>,
+    /// For how long the call has been there, in real time.
+    pub age_ms: Option<u64>,
+    /// What is left of its deadline, in virtual time.
+    pub remaining_ms: Option<u64>,
+}
+
+/// A watched value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WatchView {
+    /// Where.
+    pub process: String,
+    /// Its name.
+    pub name: String,
+    /// The last value.
+    pub value: serde_json::Value,
+}
+
+/// Something that happened in the session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Notice {
+    /// When, since the session began.
+    pub at_ms: u64,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// A process has joined.
+    Joined(String),
+    /// A process has left.
+    Left(String),
+    /// Somebody stands still, or for another reason than before.
+    Stands(HoldView),
+    /// Somebody goes on.
+    GoesOn {
+        /// Who stood.
+        hold: HoldId,
+        /// Where.
+        process: String,
+        /// For how long.
+        held_ms: u64,
+    },
+    /// A breakpoint was set.
+    BreakpointSet(BreakpointView),
+    /// A breakpoint was removed.
+    BreakpointDeleted(BreakpointId),
+    /// An event of the program.
+    Event(Event),
+    /// So much was not kept: the reader or the network was too slow.
+    Missed(u64),
+}

@@ -1,0 +1,119 @@
+//! A connection after its handshake: messages both ways.
+
+use futures::{SinkExt, StreamExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_util::codec::{FramedRead, FramedWrite};
+
+use super::Role;
+use super::frames::{Codec, FrameError};
+
+/// A connection between central and whoever dialled it.
+#[derive(Debug)]
+pub struct Connection {
+    stream: Stream,
+    role: Role,
+    side: Side,
+}
+
+/// What connections run over.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// Which end of a connection this is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Side {
+    Dialler,
+    Listener,
+}
+
+impl Connection {
+    pub(super) fn new(stream: Stream, role: Role, side: Side) -> Self {
+        Self { stream, role, side }
+    }
+
+    /// Both directions, to be used by different tasks.
+    pub fn split(self) -> (Sender, Receiver) {
+        let (dialler, listener) = (Codec::from_dialler, Codec::from_listener);
+        let (outgoing, incoming) = match self.side {
+            Side::Dialler => (dialler(self.role), listener(self.role)),
+            Side::Listener => (listener(self.role), dialler(self.role)),
+        };
+        let (reader, writer): (Reader, Writer) = match self.stream {
+            Stream::Unix(stream) => {
+                let (reader, writer) = stream.into_split();
+                (Box::new(reader), Box::new(writer))
+            }
+            Stream::Tcp(stream) => {
+                let (reader, writer) = stream.into_split();
+                (Box::new(reader), Box::new(writer))
+            }
+        };
+        (
+            Sender { frames: FramedWrite::new(writer, outgoing) },
+            Receiver { frames: Some(FramedRead::new(reader, incoming)) },
+        )
+    }
+}
+
+type Reader = Box<dyn AsyncRead + Send + Sync + Unpin>;
+type Writer = Box<dyn AsyncWrite + Send + Sync + Unpin>;
+
+/// The sending direction. When it is dropped, the other end sees the end of the
+/// messages.
+///
+/// A future of these methods may be dropped: its message is then queued whole or
+/// not at all, and what is queued goes out with the next `flush` or `send`.
+pub struct Sender {
+    frames: FramedWrite<Writer, Codec>,
+}
+
+impl Sender {
+    /// Sends a message.
+    pub async fn send<T: Serialize>(&mut self, message: &T) -> Result<(), FrameError> {
+        self.frames.send(message).await
+    }
+
+    /// Queues a message, to be sent together with others by [`Sender::flush`].
+    /// Waits when much is queued already.
+    pub async fn feed<T: Serialize>(&mut self, message: &T) -> Result<(), FrameError> {
+        self.frames.feed(message).await
+    }
+
+    /// Sends all that is queued.
+    pub async fn flush(&mut self) -> Result<(), FrameError> {
+        SinkExt::<&()>::flush(&mut self.frames).await
+    }
+}
+
+/// The receiving direction.
+pub struct Receiver {
+    /// None after an error: what follows a bad frame means nothing.
+    frames: Option<FramedRead<Reader, Codec>>,
+}
+
+impl Receiver {
+    /// The next message; none when the other end has sent its last one, and after
+    /// an error. Cancel-safe: a future that is dropped has taken nothing.
+    ///
+    /// An end that was killed may show as a clean end, as [`FrameError::Truncated`] or
+    /// as a reset: which of them depends on what it had not read or sent yet.
+    pub async fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+        let Some(frames) = &mut self.frames else {
+            return Ok(None);
+        };
+        let message = match frames.next().await {
+            None => return Ok(None),
+            Some(body) => body.and_then(|body| frames.decoder().read(&body)),
+        };
+        if message.is_err() {
+            self.frames = None;
+        }
+        message.map(Some)
+    }
+}

@@ -1,0 +1,189 @@
+//! The controls that are in a process now, and what else people want to see of it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use ddbx_protocol::{ControlId, EventId, EventNumber, InFlight, ProcessIndex, ProcessName, Status};
+use ddbx_satellite::driver::Report;
+use ddbx_satellite::logic::strand::{Strand, StrandId};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::control::Control;
+use crate::naming::{self, Roots};
+
+/// Calls of different shards do not wait for each other.
+const SHARDS: usize = 16;
+
+/// How many values of a process can be watched.
+const WATCHED_MAX: usize = 256;
+
+/// Where a control is found: the trace context that its handler was given, which a
+/// handler passes on also where its task is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    trace: u128,
+    span: u64,
+}
+
+impl Key {
+    pub(crate) fn of(ctx: &tarpc::context::Context) -> Self {
+        let context = &ctx.trace_context;
+        Self { trace: u128::from(context.trace_id), span: u64::from(context.span_id) }
+    }
+
+    /// One that no context leads to.
+    pub(crate) fn unique(strand: StrandId) -> Self {
+        Self { trace: u128::MAX, span: strand.0 }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Controls {
+    shards: [Mutex<HashMap<Key, Weak<Control>>>; SHARDS],
+    /// Names of those that begin here.
+    roots: Mutex<Roots>,
+    peers: Mutex<BTreeMap<ProcessIndex, ProcessName>>,
+    watched: Mutex<BTreeMap<String, Value>>,
+    redacted: Mutex<Vec<String>>,
+    pub(crate) served: AtomicU64,
+    pub(crate) made: AtomicU64,
+    from_outside: AtomicU64,
+    connections: AtomicU32,
+}
+
+impl Controls {
+    pub(crate) fn insert(&self, key: Key, control: &Arc<Control>) {
+        self.shard(key).insert(key, Arc::downgrade(control));
+    }
+
+    pub(crate) fn remove(&self, key: Key) {
+        self.shard(key).remove(&key);
+    }
+
+    pub(crate) fn get(&self, key: Key) -> Option<Arc<Control>> {
+        self.shard(key).get(&key).and_then(Weak::upgrade)
+    }
+
+    fn shard(&self, key: Key) -> MutexGuard<'_, HashMap<Key, Weak<Control>>> {
+        lock(&self.shards[key.span as usize % SHARDS])
+    }
+
+    fn all(&self) -> Vec<Arc<Control>> {
+        let shards = self.shards.iter();
+        shards
+            .flat_map(|s| lock(s).values().filter_map(Weak::upgrade).collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// The name of a control that begins here with this call, from outside.
+    pub(crate) fn root<T: Serialize>(
+        &self,
+        process: &ProcessName,
+        method: &str,
+        args: &T,
+    ) -> ControlId {
+        self.from_outside.fetch_add(1, Ordering::Relaxed);
+        lock(&self.roots).of_call(process, method, naming::hash(args))
+    }
+
+    /// The name of a control that begins here and was given one.
+    pub(crate) fn named_root(&self, process: &ProcessName, name: &str) -> ControlId {
+        lock(&self.roots).named(process, name)
+    }
+
+    pub(crate) fn next_connection(&self) -> u32 {
+        self.connections.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A peer has introduced itself.
+    pub(crate) fn meet(&self, process: ProcessIndex, name: ProcessName) {
+        lock(&self.peers).insert(process, name);
+    }
+
+    /// An event of another process.
+    pub(crate) fn event_of(&self, process: ProcessIndex, number: EventNumber) -> EventId {
+        let known = lock(&self.peers).get(&process).cloned();
+        let unknown = || ProcessName::new(process.to_string());
+        let process = known.map_or_else(unknown, Ok);
+        let process = process.unwrap_or_else(|_| naming::process("unknown"));
+        EventId { process, number }
+    }
+
+    pub(crate) fn watch(&self, name: &str, value: Value) {
+        let mut watched = lock(&self.watched);
+        if watched.len() < WATCHED_MAX || watched.contains_key(name) {
+            let value = if self.is_redacted(name) { hidden() } else { self.redact(value) };
+            watched.insert(name.to_owned(), value);
+        }
+    }
+
+    pub(crate) fn set_redacted(&self, fields: impl IntoIterator<Item = String>) {
+        lock(&self.redacted).extend(fields);
+    }
+
+    fn is_redacted(&self, name: &str) -> bool {
+        lock(&self.redacted).iter().any(|field| field == name)
+    }
+
+    /// Hides the values of the fields that are not to be seen, at any depth. Values
+    /// come from the program itself, through serde_json, which bounds their depth
+    /// only when it reads: so this does not recurse.
+    pub(crate) fn redact(&self, mut value: Value) -> Value {
+        let redacted = lock(&self.redacted);
+        if redacted.is_empty() {
+            return value;
+        }
+        let mut to_visit = vec![&mut value];
+        while let Some(value) = to_visit.pop() {
+            match value {
+                Value::Array(items) => to_visit.extend(items),
+                Value::Object(fields) => {
+                    for (name, value) in fields {
+                        match redacted.contains(name) {
+                            true => *value = hidden(),
+                            false => to_visit.push(value),
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        value
+    }
+}
+
+fn hidden() -> Value {
+    Value::String("(redacted)".to_owned())
+}
+
+impl Report for Controls {
+    fn calls(&self) -> Vec<InFlight> {
+        self.all().iter().filter_map(|control| control.in_flight()).collect()
+    }
+
+    fn inside(&self) -> Vec<Strand> {
+        self.all().iter().filter_map(|control| control.inside()).collect()
+    }
+
+    fn status(&self) -> Status {
+        let watched = lock(&self.watched);
+        Status {
+            in_flight: self.calls().len() as u64,
+            served: self.served.load(Ordering::Relaxed),
+            made: self.made.load(Ordering::Relaxed),
+            from_outside: self.from_outside.load(Ordering::Relaxed),
+            breakpoints: Vec::new(),
+            watched: watched.iter().map(|(name, v)| (name.clone(), v.to_string())).collect(),
+        }
+    }
+
+    fn watched(&self) -> Map<String, Value> {
+        lock(&self.watched).iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,143 @@
+//! Names of controls that are the same in every run.
+//!
+//! Counting does not give them: on several threads the order of starts is luck. So
+//! a control that begins with a call is named by what it calls and with which
+//! arguments, and numbered only among its likes; given names win.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use ddbx_protocol::{ControlId, ProcessName};
+use serde::Serialize;
+
+/// How many different beginnings are counted. After that counting starts anew.
+const ROOTS_MAX: usize = 64 * 1024;
+
+/// How many controls have begun in a process, by what they began with.
+#[derive(Default)]
+pub(crate) struct Roots {
+    calls: HashMap<(String, u64), u64>,
+    named: BTreeMap<String, u32>,
+}
+
+impl Roots {
+    /// One that begins with a call.
+    pub(crate) fn of_call(&mut self, process: &ProcessName, method: &str, hash: u64) -> ControlId {
+        if self.calls.len() >= ROOTS_MAX {
+            self.calls.clear();
+        }
+        let nth = self.calls.entry((method.to_owned(), hash)).or_default();
+        *nth += 1;
+        control(&format!("{process}/{}-{hash:016x}-{nth}", clean(method)))
+    }
+
+    /// One that was given a name.
+    pub(crate) fn named(&mut self, process: &ProcessName, name: &str) -> ControlId {
+        control(&format!("{process}/{}", numbered(name, &mut self.named)))
+    }
+}
+
+/// A child of a control.
+pub(crate) fn child(
+    parent: &ControlId,
+    name: &str,
+    siblings: &mut BTreeMap<String, u32>,
+) -> ControlId {
+    control(&format!("{parent}/{}", numbered(name, siblings)))
+}
+
+fn numbered(name: &str, used: &mut BTreeMap<String, u32>) -> String {
+    let name = clean(name);
+    // Loops that spawn with names of their own making must not fill the memory.
+    if used.len() >= ROOTS_MAX {
+        used.clear();
+    }
+    let nth = used.entry(name.clone()).or_default();
+    *nth += 1;
+    if *nth == 1 { name } else { format!("{name}-{nth}") }
+}
+
+/// A control's id, however deep the program nests them.
+fn control(path: &str) -> ControlId {
+    ControlId::new(path).unwrap_or_else(|_| {
+        let home = path.split('/').next().unwrap_or("unknown");
+        let short = format!("{home}/{:016x}", fnv(path.as_bytes(), FNV_BASIS));
+        ControlId::new(short).expect("a short path of a checked name")
+    })
+}
+
+/// The name without what names cannot have.
+pub(crate) fn clean(name: &str) -> String {
+    let bad = |c: char| c.is_control() || c.is_whitespace() || "/:@*()".contains(c);
+    let name: String = name.chars().take(100).map(|c| if bad(c) { '-' } else { c }).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
+}
+
+/// A process's name, made of one that may have what names cannot.
+pub(crate) fn process(name: &str) -> ProcessName {
+    let name: String = clean(name)
+        .chars()
+        .scan(0, |bytes, c| {
+            *bytes += c.len_utf8();
+            (*bytes <= 128).then_some(c)
+        })
+        .collect();
+    ProcessName::new(name).expect("a cleaned name")
+}
+
+const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a: the same in every run and every build, which std's hashers do not promise.
+fn fnv(bytes: &[u8], basis: u64) -> u64 {
+    bytes.iter().fold(basis, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// A hash of a value's content.
+pub(crate) fn hash<T: Serialize>(value: &T) -> u64 {
+    struct Hash(u64);
+    impl io::Write for Hash {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = fnv(bytes, self.0);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut hash = Hash(FNV_BASIS);
+    // What cannot be written counts as far as it could.
+    let _ = bincode::serialize_into(&mut hash, value);
+    hash.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_content_and_likes() {
+        let process = process("shop");
+        let mut roots = Roots::default();
+        let first = roots.of_call(&process, "Shop.buy", hash(&("apple", 1)));
+        let other = roots.of_call(&process, "Shop.buy", hash(&("pear", 1)));
+        let again = roots.of_call(&process, "Shop.buy", hash(&("apple", 1)));
+        assert!(first.as_str().starts_with("shop/Shop.buy-") && first.as_str().ends_with("-1"));
+        assert_ne!(first, other);
+        assert_eq!(again.as_str(), first.as_str().trim_end_matches('1').to_owned() + "2");
+        let mut siblings = BTreeMap::new();
+        assert!(child(&first, "audit", &mut siblings).as_str().ends_with("/audit"));
+        assert!(child(&first, "audit", &mut siblings).as_str().ends_with("/audit-2"));
+    }
+
+    #[test]
+    fn no_name_is_too_much() {
+        assert_eq!(clean("a b/c:d"), "a-b-c-d");
+        assert_eq!(process("").as_str(), "unnamed");
+        assert!(process(&"在".repeat(100)).as_str().len() <= 128);
+        let mut deep = control("shop/main");
+        for _ in 0..200 {
+            deep = child(&deep, &"x".repeat(90), &mut BTreeMap::new());
+        }
+        assert_eq!(deep.home(), "shop");
+    }
+}

@@ -1,0 +1,81 @@
+//! Conditions of breakpoints, evaluated away from the program's own stack.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use ddbx_protocol::condition::{Condition, Evaluator, Facts};
+use ddbx_protocol::{BreakpointId, ControlId, Count, ProcessName};
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+
+use crate::driver::Captured;
+
+/// The conditions of one process.
+pub(crate) struct Conditions {
+    process: ProcessName,
+    evaluator: OnceLock<Evaluator>,
+    errors: Mutex<BTreeMap<BreakpointId, Errors>>,
+}
+
+#[derive(Default)]
+struct Errors {
+    number: u32,
+    last: String,
+}
+
+impl Conditions {
+    pub(crate) fn new(process: ProcessName) -> Self {
+        Self { process, evaluator: OnceLock::new(), errors: Mutex::default() }
+    }
+
+    /// The breakpoints among these whose condition holds. One that cannot be
+    /// evaluated does not hold, and is counted.
+    pub(crate) async fn holding(
+        &self,
+        conditions: Vec<(BreakpointId, Condition)>,
+        captured: &Captured,
+        watch: Map<String, Value>,
+        control: &ControlId,
+    ) -> Vec<BreakpointId> {
+        let facts = Facts {
+            args: captured.args.clone(),
+            result: captured.result.clone(),
+            watch,
+            process: self.process.to_string(),
+            control: control.to_string(),
+        };
+        let evaluator = self.evaluator.get_or_init(Evaluator::new);
+        let mut holding = Vec::new();
+        for (id, condition) in conditions {
+            let (tell, told) = oneshot::channel();
+            evaluator.evaluate(&condition, facts.clone(), |outcome| {
+                let _ = tell.send(outcome);
+            });
+            match told.await {
+                Ok(Ok(true)) => holding.push(id),
+                Ok(Ok(false)) => {}
+                Ok(Err(error)) => self.count(id, error.to_string()),
+                Err(_) => self.count(id, "the evaluation was broken off".to_owned()),
+            }
+        }
+        holding
+    }
+
+    /// What happened at each of these breakpoints, which were met so often.
+    pub(crate) fn counts(&self, met: impl Iterator<Item = (BreakpointId, u32)>) -> Vec<Count> {
+        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = |(breakpoint, met)| {
+            let errors = errors.get(&breakpoint);
+            let error = errors.map(|errors| errors.last.clone());
+            Count { breakpoint, met, errors: errors.map_or(0, |errors| errors.number), error }
+        };
+        met.map(count).collect()
+    }
+
+    fn count(&self, id: BreakpointId, error: String) {
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let errors = errors.entry(id).or_default();
+        errors.number = errors.number.saturating_add(1);
+        errors.last = error;
+    }
+}

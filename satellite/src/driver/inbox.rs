@@ -1,0 +1,92 @@
+//! Where central's messages come in.
+
+use std::sync::Weak;
+
+use ddbx_protocol::{Attach, FromCentral, FromSatellite, Status};
+
+use super::{Core, Handle, Shared};
+
+/// Takes messages for central. It is called while the satellite is locked, so it
+/// must only hand them on.
+pub type Send = Box<dyn Fn(FromSatellite) + std::marker::Send>;
+
+/// Takes central's messages for a satellite, as long as there is one.
+#[derive(Clone)]
+pub struct Inbox(pub(super) Weak<Shared>);
+
+impl Inbox {
+    /// There is a way to central; central's welcome comes next. Returns what to say
+    /// first; none if the satellite is gone.
+    pub fn connected(&self, send: Send) -> Option<Attach> {
+        let handle = self.handle()?;
+        handle.lock().send = Some(send);
+        Some(handle.attach())
+    }
+
+    /// Central says something: it holds when this returns.
+    pub fn deliver(&self, message: FromCentral) {
+        let Some(handle) = self.handle() else { return };
+        match message {
+            FromCentral::Welcome { name } => handle.change(|core| {
+                core.name = name;
+                core.satellite.handle_attached(handle.now());
+                for &to in &core.callees {
+                    core.satellite.handle_connected(to);
+                }
+                for &from in &core.callers {
+                    core.satellite.handle_accepted(from);
+                }
+            }),
+            FromCentral::Says(message) => {
+                handle.change(|core| core.satellite.handle_central(handle.now(), message));
+            }
+            FromCentral::Calls { query } => {
+                let calls = handle.0.report.calls();
+                if let Some(send) = &handle.lock().send {
+                    send(FromSatellite::Calls { query, calls });
+                }
+            }
+            FromCentral::Observe(observed) => {
+                handle.0.events.observe(observed);
+                let _ = handle.0.wake.send(());
+            }
+            FromCentral::Ready | FromCentral::Heartbeat => {}
+        }
+    }
+
+    /// Central is gone.
+    pub fn lost(&self) {
+        let Some(handle) = self.handle() else { return };
+        handle.0.events.observe(false);
+        handle.change(|core| {
+            core.satellite.handle_lost(handle.now());
+            core.send = None;
+        });
+    }
+
+    /// How the process is doing; none if the satellite is gone.
+    pub fn status(&self) -> Option<Status> {
+        let handle = self.handle()?;
+        let mut status = handle.0.report.status();
+        let core = handle.lock();
+        status.breakpoints = handle.0.conditions.counts(core.satellite.breakpoints().met());
+        Some(status)
+    }
+
+    /// Whether the satellite is still there.
+    pub fn is_needed(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    fn handle(&self) -> Option<Handle> {
+        self.0.upgrade().map(Handle)
+    }
+}
+
+impl Handle {
+    fn change(&self, what: impl FnOnce(&mut Core)) {
+        let mut core = self.lock();
+        what(&mut core);
+        self.drain(&mut core);
+    }
+}

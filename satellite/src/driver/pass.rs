@@ -1,0 +1,202 @@
+//! A strand comes to a gate: on the way that nearly all take it costs one atomic
+//! load, nothing is built and nobody is asked.
+
+use std::sync::atomic::Ordering;
+
+use ddbx_protocol::attach::VALUE_BYTES_MAX;
+use ddbx_protocol::{AllOn, BreakpointId, Condition, ControlId, Delay, Gate, RealTime, Stack};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::{BUSY, Core, Handle, Waiting};
+use crate::logic::Verdict;
+use crate::logic::clock;
+use crate::logic::strand::{Strand, StrandId};
+
+/// Who comes to a gate.
+#[derive(Clone, Copy)]
+pub struct Visit<'a> {
+    /// Whose control.
+    pub control: &'a ControlId,
+    /// Where it may still have an effect.
+    pub stack: &'a Stack,
+    /// Its delay; none for a control from outside, which takes over one.
+    pub delay: Option<Delay>,
+    /// Whether the user has let it go on anyway.
+    pub is_free: bool,
+    /// The number under which it may be known to wait inside the program.
+    pub inside: Option<StrandId>,
+}
+
+/// It may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// With this delay.
+    pub delay: Delay,
+    /// Whether the user has let it go on anyway.
+    pub is_free: bool,
+}
+
+/// What a breakpoint gets to see of an event.
+#[derive(Clone, Debug, Default)]
+pub struct Captured {
+    /// The arguments of the call, or the values of the point.
+    pub args: Option<Value>,
+    /// The result of the call.
+    pub result: Option<Value>,
+}
+
+impl Captured {
+    pub(super) fn args_text(&self) -> Option<String> {
+        self.args.as_ref().map(bounded)
+    }
+
+    pub(super) fn result_text(&self) -> Option<String> {
+        self.result.as_ref().map(bounded)
+    }
+}
+
+fn bounded(value: &Value) -> String {
+    let text = value.to_string();
+    match text.len() <= VALUE_BYTES_MAX {
+        true => text,
+        false => Value::String(format!("({} bytes, too long to show)", text.len())).to_string(),
+    }
+}
+
+impl Handle {
+    /// A strand comes to a gate. What a breakpoint would see is captured now, and
+    /// only if one is there.
+    pub fn arrive(
+        &self,
+        visit: Visit<'_>,
+        gate: impl FnOnce() -> Gate,
+        capture: impl FnOnce() -> Captured,
+    ) -> Arrival {
+        let quiet_at = self.0.quiet_at.load(Ordering::Acquire);
+        let delay = visit.delay.map_or(quiet_at, Delay::as_nanos);
+        if quiet_at != BUSY && delay == quiet_at {
+            let delay = Delay::from_nanos(delay);
+            return Arrival::Quiet(Passed { delay, is_free: visit.is_free });
+        }
+        Arrival::Judge(self.look(visit, gate(), capture))
+    }
+
+    /// It passes the gate, now or when it may.
+    pub async fn pass(&self, visit: Visit<'_>, arrival: Arrival) -> Passed {
+        match arrival {
+            Arrival::Quiet(passed) => passed,
+            Arrival::Judge(arrived) => {
+                let passed = self.stand(visit, arrived).await;
+                Passed { is_free: passed.is_free || visit.is_free, ..passed }
+            }
+        }
+    }
+
+    /// Whether a breakpoint waits for such an event.
+    pub fn meets(&self, gate: impl FnOnce() -> Gate) -> bool {
+        self.0.quiet_at.load(Ordering::Acquire) == BUSY
+            && self.lock().satellite.breakpoints().at(&gate()).next().is_some()
+    }
+
+    fn look(&self, visit: Visit<'_>, gate: Gate, capture: impl FnOnce() -> Captured) -> Arrived {
+        let (mut matched, mut conditions) = (false, Vec::new());
+        for breakpoint in self.lock().satellite.breakpoints().at(&gate) {
+            matched = true;
+            let condition = breakpoint.condition.clone();
+            conditions.extend(condition.map(|condition| (breakpoint.id, condition)));
+        }
+        // Not while the satellite is locked: this runs the program's own code.
+        let captured = matched.then(capture);
+        let delay = visit.delay.unwrap_or_default();
+        let strand = Strand {
+            is_free: visit.is_free,
+            ..Strand::new(self.new_strand(), visit.stack.clone(), delay)
+        };
+        Arrived { strand, gate, captured, conditions }
+    }
+
+    async fn stand(&self, visit: Visit<'_>, arrived: Arrived) -> Passed {
+        let Arrived { mut strand, gate, captured, conditions } = arrived;
+        if let Some(captured) = captured.as_ref().filter(|_| !conditions.is_empty()) {
+            let watched = self.0.report.watched();
+            let holding =
+                self.0.conditions.holding(conditions, captured, watched, visit.control).await;
+            strand.met = holding;
+        }
+        let (resume, resumed) = oneshot::channel();
+        {
+            let mut core = self.lock();
+            let now = self.now();
+            let verdict = match visit.delay {
+                None => core.satellite.handle_newcomer(now, &strand, &gate),
+                Some(delay) => {
+                    strand.delay = core.woken(now, visit.inside, delay);
+                    core.satellite.handle_event(now, &strand, &gate)
+                }
+            };
+            if let Verdict::Go(delay) = verdict {
+                self.drain(&mut core);
+                return Passed { delay, is_free: false };
+            }
+            let control = visit.control.clone();
+            core.standing.insert(strand.id, Waiting { resume, control, captured, told: false });
+            self.drain(&mut core);
+        }
+        // If this future is dropped, so is the strand.
+        let guard = DropGuard { handle: self, strand: strand.id, armed: true };
+        let alone = Passed { delay: strand.delay, is_free: false };
+        let passed = resumed.await.unwrap_or(alone);
+        guard.disarm();
+        passed
+    }
+}
+
+impl Core {
+    /// The delay of a control that may have waited inside the program: for what, is
+    /// not known, so it is charged as if for whoever is furthest behind here.
+    fn woken(&mut self, now: RealTime, inside: Option<StrandId>, delay: Delay) -> Delay {
+        let Some(id) = inside else { return delay };
+        let Some(since) = self.satellite.inside_since(id) else { return delay };
+        let floor = self.satellite.floor().max(delay);
+        let woken = clock::wake(now, since - delay, now - floor, [delay, floor], &AllOn);
+        self.satellite.handle_wake_inside(now, id, woken)
+    }
+}
+
+/// Somebody at a gate.
+pub enum Arrival {
+    /// Nothing stands in the way.
+    Quiet(Passed),
+    /// The rule and the breakpoints have a say.
+    Judge(Arrived),
+}
+
+/// What there is to judge.
+pub struct Arrived {
+    strand: Strand,
+    gate: Gate,
+    captured: Option<Captured>,
+    conditions: Vec<(BreakpointId, Condition)>,
+}
+
+/// Tells the satellite when a strand that stands still is dropped.
+struct DropGuard<'a> {
+    handle: &'a Handle,
+    strand: StrandId,
+    armed: bool,
+}
+
+impl DropGuard<'_> {
+    fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for DropGuard<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.handle.forget(self.strand);
+        }
+    }
+}

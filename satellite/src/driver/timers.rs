@@ -1,0 +1,103 @@
+//! Timers on the clocks of controls: deadlines, sleeps, leases.
+
+use std::time::Duration;
+
+use ddbx_protocol::session::HEARTBEAT;
+use ddbx_protocol::{ControlId, Delay, Gate, RealTime, Standing, VirtualTime};
+use tokio::sync::oneshot;
+
+use super::{Core, Handle, TimerOf};
+use crate::logic::Verdict;
+use crate::logic::strand::{Strand, StrandId};
+
+pub(super) struct Timer {
+    strand: Strand,
+    control: ControlId,
+    gate: Gate,
+    due: VirtualTime,
+    /// Under which it is found among the due ones.
+    at: RealTime,
+    fire: oneshot::Sender<Delay>,
+}
+
+impl Timer {
+    pub(super) fn standing(&self) -> Standing {
+        let (gate, control) = (self.gate.clone(), self.control.clone());
+        Standing { gate, control, args: None, result: None }
+    }
+}
+
+impl Handle {
+    /// A timer on a strand's clock. Awaiting it yields the strand's delay when it
+    /// has run out and was allowed to; dropping it disarms it.
+    pub fn arm(&self, timer: TimerOf<'_>) -> Armed {
+        let TimerOf { control, stack, delay, due, gate } = timer;
+        let (id, control) = (self.new_strand(), control.clone());
+        let (fire, fired) = oneshot::channel();
+        let strand = Strand { is_branch: true, ..Strand::new(id, stack.clone(), delay) };
+        let mut core = self.lock();
+        let at = due + delay;
+        core.timers.insert(id, Timer { strand, control, gate, due, at, fire });
+        core.due.insert((at, id), ());
+        self.drain(&mut core);
+        drop(core);
+        Armed { handle: self.clone(), id, fired }
+    }
+
+    /// A timer has passed its gate. If its delay has grown while it did not stand
+    /// still, central is lost and it is not due yet. A deadline then gets some more
+    /// time: others may find out a little later, and what it waits for goes on only
+    /// then.
+    pub(super) fn ring(&self, core: &mut Core, id: StrandId, delay: Delay) {
+        let Some(timer) = core.timers.get_mut(&id) else { return };
+        timer.strand.delay = delay;
+        if self.now() - delay < timer.due {
+            let more = if timer.gate == Gate::Deadline { HEARTBEAT } else { Duration::ZERO };
+            timer.at = timer.due + delay + more;
+            core.due.insert((timer.at, id), ());
+        } else if let Some(timer) = core.timers.remove(&id) {
+            let _ = timer.fire.send(delay);
+        }
+    }
+
+    pub(super) fn disarm(core: &mut Core, id: StrandId) {
+        if let Some(timer) = core.timers.remove(&id) {
+            core.due.remove(&(timer.at, id));
+        }
+    }
+
+    pub(super) fn bring_due_timers(&self, core: &mut Core, now: RealTime) {
+        while let Some(entry) = core.due.first_entry().filter(|entry| entry.key().0 <= now) {
+            let ((_, id), ()) = entry.remove_entry();
+            let Some(timer) = core.timers.get(&id) else { continue };
+            let (strand, gate) = (timer.strand.clone(), timer.gate.clone());
+            if let Verdict::Go(delay) = core.satellite.handle_event(now, &strand, &gate) {
+                self.ring(core, id, delay);
+            }
+        }
+    }
+}
+
+/// A timer that is running.
+pub struct Armed {
+    handle: Handle,
+    id: StrandId,
+    fired: oneshot::Receiver<Delay>,
+}
+
+impl Armed {
+    /// Waits until it has run out; the delay of its strand then.
+    pub async fn fired(&mut self) -> Delay {
+        match (&mut self.fired).await {
+            Ok(delay) => delay,
+            // Nobody is left to ring it: it never rings.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Armed {
+    fn drop(&mut self) {
+        self.handle.forget(self.id);
+    }
+}

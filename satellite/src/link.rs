@@ -1,0 +1,124 @@
+//! The satellite's way to central: dials out, says how the process is doing, and
+//! when central is lost tells the satellite and dials again.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+use std::{io, thread};
+
+use ddbx_protocol::link::{Address, Connection, DialError, FrameError, Role, Secret, Sender, dial};
+use ddbx_protocol::session::{HEARTBEAT, LEASE};
+use ddbx_protocol::{FromCentral, FromSatellite};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
+
+use crate::driver::Inbox;
+
+const BACKOFF_MIN: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+
+/// Where central is.
+pub struct Target {
+    /// The address.
+    pub address: Address,
+    /// The secret of the session, over TCP.
+    pub secret: Option<Secret>,
+}
+
+/// How the first attempt to reach central ended.
+#[derive(Debug)]
+pub enum FirstAttempt {
+    /// The process takes part, and all breakpoints for it are planted.
+    Attached,
+    /// It does not, yet: it goes on alone, and tries again.
+    Alone(DialError),
+}
+
+/// Keeps the satellite attached from a thread of its own, as long as there is one.
+/// Hears how the first attempt ends.
+pub fn start(inbox: Inbox, target: Target) -> io::Result<Receiver<FirstAttempt>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (tell, first) = sync_channel(1);
+    let thread = thread::Builder::new().name("ddbx-link".to_owned());
+    thread.spawn(move || runtime.block_on(keep(inbox, target, tell)))?;
+    Ok(first)
+}
+
+async fn keep(inbox: Inbox, target: Target, first: SyncSender<FirstAttempt>) {
+    let mut backoff = BACKOFF_MIN;
+    while inbox.is_needed() {
+        match dial(&target.address, target.secret.as_ref(), Role::Satellite).await {
+            Ok(connection) => {
+                let welcome = talk(&inbox, connection, &first).await;
+                inbox.lost();
+                if welcome {
+                    backoff = BACKOFF_MIN;
+                }
+            }
+            Err(error) => {
+                let _ = first.try_send(FirstAttempt::Alone(error));
+            }
+        }
+        sleep(backoff).await;
+        backoff = (backoff * 2).min(BACKOFF_MAX);
+    }
+}
+
+/// Until the connection or central is lost; true if central has said welcome.
+async fn talk(inbox: &Inbox, connection: Connection, first: &SyncSender<FirstAttempt>) -> bool {
+    let (mut sender, mut receiver) = connection.split();
+    let (messages, mut outgoing) = unbounded_channel();
+    let send = move |message| {
+        let _ = messages.send(message);
+    };
+    let Some(attach) = inbox.connected(Box::new(send)) else { return false };
+    if !within_lease(sender.send(&FromSatellite::Attach(attach))).await {
+        return false;
+    }
+    let mut welcome = false;
+    let mut heartbeat = interval(HEARTBEAT);
+    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut heard = Instant::now();
+    loop {
+        let sent = tokio::select! {
+            received = timeout_at(heard + LEASE, receiver.receive::<FromCentral>()) => {
+                let Ok(Ok(Some(message))) = received else { return welcome };
+                heard = Instant::now();
+                welcome |= matches!(message, FromCentral::Welcome { .. });
+                let is_ready = message == FromCentral::Ready;
+                inbox.deliver(message);
+                if is_ready {
+                    let _ = first.try_send(FirstAttempt::Attached);
+                }
+                true
+            }
+            Some(message) = outgoing.recv() => {
+                within_lease(send_all(&mut sender, message, &mut outgoing)).await
+            }
+            _ = heartbeat.tick() => {
+                let Some(status) = inbox.status() else { return welcome };
+                within_lease(sender.send(&FromSatellite::Status(status))).await
+            }
+        };
+        if !sent {
+            return welcome;
+        }
+    }
+}
+
+/// All that waits to be sent goes in one piece.
+async fn send_all(
+    sender: &mut Sender,
+    first: FromSatellite,
+    waiting: &mut UnboundedReceiver<FromSatellite>,
+) -> Result<(), FrameError> {
+    sender.feed(&first).await?;
+    while let Ok(message) = waiting.try_recv() {
+        sender.feed(&message).await?;
+    }
+    sender.flush().await
+}
+
+/// A central that takes nothing any more is as good as gone.
+async fn within_lease(sending: impl Future<Output = Result<(), FrameError>>) -> bool {
+    matches!(timeout(LEASE, sending).await, Ok(Ok(())))
+}
