@@ -1,0 +1,115 @@
+//! The `shop` command: one process of the shop.
+
+use std::fmt::Display;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use ddbx_shop::{Error, Load, Options, race, run, traffic};
+
+/// One process of a small shop, to be debugged with ddbx.
+///
+/// Start registry, payments, inventory, orders and gateway, each in a process of its
+/// own, then traffic. They meet in the directory that SHOP_DIR names; SHOP_SLOWER
+/// makes every deadline and lease longer by that factor.
+#[derive(Parser)]
+#[command(name = "shop", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Who is there: keeps the leases
+    Registry,
+    /// What things cost, and who pays
+    Payments,
+    /// What is on the shelves
+    Inventory,
+    /// Turns a wish into an order
+    Orders,
+    /// Where customers come in
+    Gateway,
+    /// Customers who buy; prints one line of JSON at the end
+    Traffic(TrafficArgs),
+    /// Orders the last lamp twice at the same time; prints whether it was oversold
+    Race,
+}
+
+#[derive(Args)]
+struct TrafficArgs {
+    /// How many customers buy at the same time
+    #[arg(long, default_value_t = Load::default().customers)]
+    customers: u32,
+    /// What they buy and how long they pause follows from this
+    #[arg(long, default_value_t = Load::default().seed)]
+    seed: u64,
+    /// Stop after this time, such as 5s or 500ms; without it, on SIGTERM or ctrl-c
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    lasts: Option<Duration>,
+    /// Print a line this often before the end, too
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    every: Option<Duration>,
+    /// Stop when standard input is closed, too
+    #[arg(long)]
+    until_stdin_closes: bool,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let command = Cli::parse().command;
+    let options = match Options::from_env() {
+        Ok(options) => options,
+        Err(error) => return failure(&error, 2),
+    };
+    match execute(command, &options).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure(&error, 1),
+    }
+}
+
+async fn execute(command: Command, options: &Options) -> Result<(), Error> {
+    let service = match command {
+        Command::Registry => "registry",
+        Command::Payments => "payments",
+        Command::Inventory => "inventory",
+        Command::Orders => "orders",
+        Command::Gateway => "gateway",
+        Command::Traffic(args) => {
+            let TrafficArgs { customers, seed, lasts, every, until_stdin_closes } = args;
+            let load = Load { customers, seed, lasts, every, until_stdin_closes };
+            print(&traffic(options, &load, |report| print(report)).await?);
+            return Ok(());
+        }
+        Command::Race => {
+            print(&race(options).await?);
+            return Ok(());
+        }
+    };
+    run(service, options).await
+}
+
+/// A reader who has gone away is no reason to fail.
+fn print(line: &impl Display) {
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+fn failure(error: &Error, code: u8) -> ExitCode {
+    eprintln!("shop: {error}");
+    ExitCode::from(code)
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit_ms = match &text[digits.len()..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        _ => return Err("write a time as 500ms, 5s or 2m".to_owned()),
+    };
+    let number: u64 = digits.parse().map_err(|_| format!("{digits:?} is not a whole number"))?;
+    let length_ms = number.checked_mul(unit_ms).ok_or("too long")?;
+    Ok(Duration::from_millis(length_ms))
+}
