@@ -15,6 +15,18 @@
 //! renew a lease of 400 ms: stop a process with an ordinary debugger and both run out.
 //! And `inventory` has an honest race: two orders for the last item may both get it.
 //!
+//! To see it run, from the root of the workspace:
+//!
+//! ```text
+//! export SHOP_DIR=$(mktemp -d)
+//! for service in registry payments inventory orders gateway; do
+//!     cargo run -q -p ddbx-shop -- $service &
+//! done
+//! cargo run -q -p ddbx-shop -- traffic --for 5s
+//! cargo run -q -p ddbx-shop -- race
+//! kill $(jobs -p)
+//! ```
+//!
 //! Each service is one file. What ddbx needs in it is one line per process, per client
 //! and per server, and its `spawn` and `sleep` where the order of timers matters.
 

@@ -80,7 +80,7 @@ async fn execute(command: Command, options: &Options) -> Result<(), Error> {
         Command::Traffic(args) => {
             let TrafficArgs { customers, seed, lasts, every, until_stdin_closes } = args;
             let load = Load { customers, seed, lasts, every, until_stdin_closes };
-            print(&traffic(options, &load, |report| print(report)).await?);
+            print(&traffic(options, &load, print).await?);
             return Ok(());
         }
         Command::Race => {
@@ -112,4 +112,19 @@ fn duration(text: &str) -> Result<Duration, String> {
     let number: u64 = digits.parse().map_err(|_| format!("{digits:?} is not a whole number"))?;
     let length_ms = number.checked_mul(unit_ms).ok_or("too long")?;
     Ok(Duration::from_millis(length_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_a_unit() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for wrong in ["", "5", "s", "-1s", "1.5s", "5h", "99999999999999999999s", "5 s", "é"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
 }

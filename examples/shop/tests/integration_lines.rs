@@ -53,9 +53,19 @@ fn one_line_per_process_client_and_server() {
             assert_eq!(count(extra), 1, "{name}: {extra}");
         }
         let mentions = code.iter().filter(|line| line.replace("ddbx_shop", "").contains("ddbx"));
-        let mentions: Vec<_> = mentions.filter(|line| !line.contains("with ddbx")).collect();
+        let mentions: Vec<_> = mentions.collect();
         let allowed = processes + clients + servers + extras.len();
         assert_eq!(mentions.len(), allowed, "{name} mentions ddbx elsewhere: {mentions:#?}");
     }
     assert_eq!(seen, EXPECTED.len(), "a file of the list is not there");
+}
+
+#[test]
+fn the_session_file_names_every_process() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("ddbx.toml");
+    let text = fs::read_to_string(file).unwrap();
+    for process in ddbx_shop::services().iter().chain(&["traffic"]) {
+        assert!(text.contains(&format!("name = \"{process}\"")), "{process} has no name");
+        assert!(text.contains(&format!("\"--\", \"{process}\"")), "{process} has no command");
+    }
 }

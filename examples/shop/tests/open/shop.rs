@@ -55,6 +55,7 @@ impl Shop {
     pub fn restart(&mut self, service: &str) {
         let mut command = self.command(service);
         let (_, running) = self.services.iter_mut().find(|(name, _)| *name == service).unwrap();
+        running.kill();
         *running = Running::start(&mut command);
     }
 
@@ -115,6 +116,11 @@ impl Running {
         Self(command.spawn().unwrap())
     }
 
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.0), signal).unwrap();
     }
@@ -122,8 +128,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.kill();
     }
 }
 
