@@ -14,6 +14,9 @@ pub(crate) enum Failure {
     /// The input or the command line is wrong: exit code 2.
     #[error("{0}")]
     BadInput(String),
+    /// What was asked for went wrong: exit code 1.
+    #[error("{0}")]
+    Failed(String),
     /// An algorithm does not terminate, or a replay diverges: exit code 3. What
     /// there is to say has been said on standard output already if `reported`.
     #[error("{message}")]
@@ -35,6 +38,7 @@ pub(crate) fn code(outcome: Result<(), Failure>) -> ExitCode {
     };
     let (code, quiet) = match &failure {
         Failure::BadInput(_) => (2, false),
+        Failure::Failed(_) => (1, false),
         Failure::NoResult { reported, .. } => (3, *reported),
         // Whoever reads has seen enough, as with `| head`.
         Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => (0, true),

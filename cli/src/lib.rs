@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 mod exit;
 pub mod plan;
+pub mod run;
 mod text;
 
 /// A debugger for distributed programs that talk by RPC.

@@ -18,7 +18,8 @@ pub(crate) fn one_line(text: &str) -> String {
     format!("{} … {}", escaped(&text[..head_end]), escaped(&text[tail_start..]))
 }
 
-fn escaped(text: &str) -> String {
+/// The text with everything in it escaped that is not plain.
+pub(crate) fn escaped(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for character in text.chars() {
         let separates = matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}');

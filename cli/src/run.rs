@@ -1,0 +1,150 @@
+//! `ddbx run`: all processes of a system at once, as `ddbx.toml` lists them.
+//!
+//! The file says what to start and in which order ([`config`]); the processes
+//! are started, watched and ended ([`supervisor`]), and what they print is shown
+//! with their names ([`output`]). Each runs in a process group of its own, so
+//! that whatever it starts ends with it.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use ddbx_protocol::ProcessName;
+use thiserror::Error;
+
+use crate::exit::Failure;
+use config::{Config, ConfigError, Process};
+use supervisor::Options;
+
+pub mod config;
+pub mod output;
+pub mod supervisor;
+
+/// Start all processes of a system, in order and under the debugger
+///
+/// Reads ddbx.toml, starts what it lists, prints what the processes print, and
+/// ends all of them when the run is over. Ctrl-C stops the run; a second one
+/// kills what is left.
+#[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
+pub struct RunArgs {
+    /// What to run
+    #[arg(short, long, value_name = "FILE", default_value = "ddbx.toml")]
+    file: PathBuf,
+
+    /// For programs and CI: no colours, no questions
+    #[arg(long)]
+    headless: bool,
+}
+
+const EXAMPLES: &str = r#"File:
+  [[process]]
+  name = "inventory"
+  command = ["cargo", "run", "--bin", "inventory"]
+  ready = "log:listening on"
+
+  [[process]]
+  name = "test"
+  command = ["./checkout-test"]
+  after = ["inventory"]
+  ends_run = true
+
+  name      of the process in the debugger
+  command   the program and its arguments; no shell is involved
+  env       variables, as in { RUST_LOG = "info" }
+  dir       where it runs; relative to the file, whose directory is the default
+  ready     when others may start after it: "log:REGEX" when it prints a line
+            that matches, "tcp:HOST:PORT" when something accepts connections
+            there, "attached" when the debugger has it; at once if left out
+  after     names of those that must be ready before it starts
+  replicas  how many of it; the second is called inventory#2
+  ends_run  whether the run is over when it exits
+  A line session = "NAME" before all processes names the session.
+
+  The run is over when a process with ends_run exits, when all have exited, or
+  when one fails and none has ends_run.
+
+Examples:
+  ddbx run                       what ddbx.toml in this directory lists
+  ddbx run -f shop/ddbx.toml     another file
+  ddbx run --headless            in CI
+
+Exit codes:
+  that of the process with ends_run, else the first that is not 0; 128 and the
+  number of the signal if one ended it; 1 if a process does not start or does
+  not get ready; 2 if the file is wrong"#;
+
+impl RunArgs {
+    /// Reads the file.
+    pub fn config(&self) -> Result<Config, RunError> {
+        Ok(Config::read(&self.file)?)
+    }
+
+    /// How to supervise.
+    pub fn options(&self) -> Options {
+        Options { headless: self.headless, ..Options::default() }
+    }
+}
+
+/// Why a run did not come to its end.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The file is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A process could not be started.
+    #[error("cannot start {name}: {why}")]
+    CannotStart {
+        /// Which.
+        name: ProcessName,
+        /// And why.
+        why: String,
+    },
+    /// A process took too long.
+    #[error("{name} was not ready within {timeout:?}: waited for {awaited}")]
+    NotReady {
+        /// Which.
+        name: ProcessName,
+        /// How long it was given.
+        timeout: Duration,
+        /// What would have made it ready.
+        awaited: String,
+    },
+    /// A process ended too early.
+    #[error("{name} {exit} before it was ready: waited for {awaited}")]
+    ExitedEarly {
+        /// Which.
+        name: ProcessName,
+        /// How it ended.
+        exit: String,
+        /// What would have made it ready.
+        awaited: String,
+    },
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl RunError {
+    fn cannot_start(process: &Process, name: &ProcessName, error: io::Error) -> Self {
+        let name = name.clone();
+        // The system says "not found" of either.
+        let why = if process.dir.is_dir() {
+            format!("{}: {error}", process.command[0])
+        } else {
+            format!("{} is not a directory", process.dir.display())
+        };
+        Self::CannotStart { name, why }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Config(_) => Self::BadInput(error.to_string()),
+            RunError::Output(error) => Self::Output(error),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Starts the processes of a run in order, watches them, and leaves none behind.
+
+use std::io;
+use std::pin::pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ddbx_protocol::ProcessName;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::RunError;
+use super::config::{Config, Process, Ready};
+use super::output::{Printer, Sinks};
+use child::{ChildNumber, Event, Exit, Group, LOOK_AGAIN, Watch};
+
+mod child;
+
+/// As shells have it when a program is ended by ctrl-c.
+const INTERRUPTED: u8 = 130;
+
+/// How to supervise.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// For programs: no colours.
+    pub headless: bool,
+    /// How long a process may take to end once it is asked to.
+    pub grace: Duration,
+    /// How long a process may take to get ready. A first build is slow.
+    pub ready_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let (grace, ready_timeout) = (Duration::from_secs(3), Duration::from_secs(60));
+        Self { headless: false, grace, ready_timeout }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The exit code to pass on.
+    pub code: u8,
+    /// Whether it was told to stop before it ended by itself.
+    pub stopped: bool,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        outcome.code.into()
+    }
+}
+
+/// Runs the processes until the run is over, and ends those that are left.
+///
+/// It is over when a process that `ends_run` exits, when all have exited, when
+/// one fails although none `ends_run`, or when `stop` completes. `stop` is then
+/// called again: when it completes once more, processes are killed at once, and
+/// the third time their output is not waited for. Dropping the future kills all.
+///
+/// Each process gets `environment`, and `is_attached` is asked with its name.
+pub async fn supervise(
+    config: &Config,
+    environment: &[(String, String)],
+    is_attached: impl Fn(&str) -> bool,
+    stop: impl AsyncFnMut(),
+    options: &Options,
+) -> Result<Outcome, RunError> {
+    let sinks = Sinks::stdio(options.headless);
+    supervise_to(sinks, config, environment, is_attached, stop, options).await
+}
+
+/// Like [`supervise`], with the output somewhere else.
+pub async fn supervise_to(
+    sinks: Sinks,
+    config: &Config,
+    environment: &[(String, String)],
+    is_attached: impl Fn(&str) -> bool,
+    mut stop: impl AsyncFnMut(),
+    options: &Options,
+) -> Result<Outcome, RunError> {
+    let names = config.processes.iter().flat_map(|process| &process.replicas);
+    let names: Vec<_> = names.map(ProcessName::as_str).collect();
+    let printer = Printer::start(&names, sinks)?;
+    let (events_in, events) = mpsc::unbounded_channel();
+    let mut supervisor = Supervisor {
+        config,
+        environment,
+        is_attached,
+        options,
+        printer,
+        waiting: config.processes.iter().collect(),
+        children: Vec::new(),
+        tasks: JoinSet::new(),
+        events,
+        events_in,
+    };
+    let ending = supervisor.run(&mut stop).await;
+    supervisor.tear_down(&mut stop).await;
+    let outcome = ending.map(|ending| supervisor.outcome(ending));
+    let printed = supervisor.finish(&mut stop).await;
+    match outcome {
+        // A failure that is known says more than that it could not be printed.
+        Ok(Outcome { code: 0, .. }) => printed.map_err(RunError::from).and(outcome),
+        _ => outcome,
+    }
+}
+
+/// Why a run is over.
+enum Ending {
+    /// This code is to be passed on.
+    Code(u8),
+    /// It was told to stop.
+    Stopped,
+}
+
+struct Supervisor<'a, A> {
+    config: &'a Config,
+    environment: &'a [(String, String)],
+    is_attached: A,
+    options: &'a Options,
+    printer: Printer,
+    /// Not started yet, in the order of the file.
+    waiting: Vec<&'a Process>,
+    /// In the order of start.
+    children: Vec<Child<'a>>,
+    tasks: JoinSet<()>,
+    events: mpsc::UnboundedReceiver<Event>,
+    events_in: mpsc::UnboundedSender<Event>,
+}
+
+struct Child<'a> {
+    process: &'a Process,
+    name: &'a ProcessName,
+    group: Arc<Group>,
+    state: State,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    /// Started, not ready.
+    Starting {
+        /// When it is too late; never if `None`.
+        deadline: Option<Instant>,
+    },
+    /// Whoever waited for it may start.
+    Ready,
+    /// With this code.
+    Exited(u8),
+}
+
+impl Drop for Child<'_> {
+    /// Whatever happens, nothing is left running: not even when the run is
+    /// dropped half way, which nothing else would notice in time.
+    fn drop(&mut self) {
+        self.group.kill();
+    }
+}
+
+impl Child<'_> {
+    fn is_running(&self) -> bool {
+        !matches!(self.state, State::Exited(_))
+    }
+}
+
+impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
+    async fn run(&mut self, stop: &mut impl AsyncFnMut()) -> Result<Ending, RunError> {
+        let mut stopped = pin!(stop());
+        loop {
+            while let Some(next) = self.next_to_start() {
+                let process = self.waiting.remove(next);
+                for replica in 0..process.replicas.len() {
+                    self.start(process, replica)?;
+                }
+            }
+            let look = self.next_look();
+            tokio::select! {
+                Some(event) = self.events.recv() => {
+                    if let Some(ending) = self.handle(event)? {
+                        return Ok(ending);
+                    }
+                }
+                error = self.printer.failed() => return Err(error.into()),
+                () = &mut stopped => {
+                    self.printer.note("told to stop".to_owned());
+                    return Ok(Ending::Stopped);
+                }
+                () = sleep_until(look.unwrap_or_else(Instant::now)), if look.is_some() => {
+                    self.look_for_the_ready_and_the_late()?;
+                }
+            }
+        }
+    }
+
+    /// The place of the first who waits for nobody any more.
+    fn next_to_start(&self) -> Option<usize> {
+        let is_ready = |name: &ProcessName| {
+            self.waiting.iter().all(|process| process.name() != name)
+                && self
+                    .children
+                    .iter()
+                    .filter(|child| child.process.name() == name)
+                    .all(|child| !matches!(child.state, State::Starting { .. }))
+        };
+        self.waiting.iter().position(|process| process.after.iter().all(is_ready))
+    }
+
+    fn start(&mut self, process: &'a Process, replica: usize) -> Result<(), RunError> {
+        let name = &process.replicas[replica];
+        let (child, group) = child::start(process, replica, self.environment)
+            .map_err(|error| RunError::cannot_start(process, name, error))?;
+        let number = ChildNumber(self.children.len());
+        let mut names = self.config.processes.iter().flat_map(|process| &process.replicas);
+        let speaker = names.position(|other| other == name).unwrap_or_default();
+        let watch = Watch {
+            number,
+            speaker: self.printer.speaker(speaker),
+            ready: if let Ready::Log(line) = &process.ready { Some(line.clone()) } else { None },
+            events: self.events_in.clone(),
+            grace: self.options.grace,
+        };
+        self.tasks.spawn(watch.run(child, group.clone()));
+        if let Ready::Tcp(address) = &process.ready {
+            self.tasks.spawn(child::probe(address.clone(), number, self.events_in.clone()));
+        }
+        let state = match process.ready {
+            Ready::Started => State::Ready,
+            _ => {
+                State::Starting { deadline: Instant::now().checked_add(self.options.ready_timeout) }
+            }
+        };
+        self.children.push(Child { process, name, group, state });
+        self.printer.note(format!("{name} started"));
+        Ok(())
+    }
+
+    /// When there may be something to see that nobody tells.
+    fn next_look(&self) -> Option<Instant> {
+        let starting = self.children.iter().filter_map(|child| match child.state {
+            State::Starting { deadline } => Some((child, deadline)),
+            _ => None,
+        });
+        let soon = Instant::now() + LOOK_AGAIN;
+        starting
+            .filter_map(|(child, deadline)| match child.process.ready {
+                Ready::Attached => Some(soon),
+                _ => deadline,
+            })
+            .min()
+    }
+
+    fn look_for_the_ready_and_the_late(&mut self) -> Result<(), RunError> {
+        let now = Instant::now();
+        for child in &mut self.children {
+            let State::Starting { deadline } = child.state else { continue };
+            let is_attached = || (self.is_attached)(child.name.as_str());
+            if matches!(child.process.ready, Ready::Attached) && is_attached() {
+                child.state = State::Ready;
+                self.printer.note(format!("{} is ready", child.name));
+            } else if deadline.is_some_and(|deadline| deadline <= now) {
+                return Err(RunError::NotReady {
+                    name: child.name.clone(),
+                    timeout: self.options.ready_timeout,
+                    awaited: child.process.ready.awaited(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, event: Event) -> Result<Option<Ending>, RunError> {
+        let (number, exit) = match event {
+            Event::Ready(ChildNumber(number)) => {
+                let child = &mut self.children[number];
+                if let State::Starting { .. } = child.state {
+                    child.state = State::Ready;
+                    self.printer.note(format!("{} is ready", child.name));
+                }
+                return Ok(None);
+            }
+            Event::Exited(number, exit) => (number, exit),
+        };
+        let before = self.exited(number, &exit);
+        let child = &self.children[number.0];
+        if let State::Starting { .. } = before {
+            return Err(RunError::ExitedEarly {
+                name: child.name.clone(),
+                exit: exit.text,
+                awaited: child.process.ready.awaited(),
+            });
+        }
+        let somebody_ends_it = self.config.processes.iter().any(|process| process.ends_run);
+        let all_exited =
+            self.waiting.is_empty() && !self.children.iter().any(|child| child.is_running());
+        let over = child.process.ends_run || all_exited || (exit.code != 0 && !somebody_ends_it);
+        Ok(over.then_some(Ending::Code(exit.code)))
+    }
+
+    /// Notes the end of a child; gives what it was before.
+    fn exited(&mut self, ChildNumber(number): ChildNumber, exit: &Exit) -> State {
+        let child = &mut self.children[number];
+        self.printer.note(format!("{} {}", child.name, exit.text));
+        std::mem::replace(&mut child.state, State::Exited(exit.code))
+    }
+
+    /// Asks whoever still runs to end, the last started first, and kills who does
+    /// not, or everybody when told to stop again.
+    async fn tear_down(&mut self, stop: &mut impl AsyncFnMut()) {
+        if self.running().next().is_none() {
+            return;
+        }
+        self.printer.note(format!("stopping {}", self.names_of_the_running()));
+        for child in self.children.iter().rev().filter(|child| child.is_running()) {
+            child.group.ask_to_end();
+        }
+        let grace = tokio::time::sleep(self.options.grace);
+        let why = tokio::select! {
+            () = self.all_exited() => return,
+            () = grace => "did not stop in time",
+            () = stop() => "told to stop again",
+        };
+        self.printer.note(format!("{why}: killing {}", self.names_of_the_running()));
+        for child in self.children.iter().rev().filter(|child| child.is_running()) {
+            child.group.kill();
+        }
+        tokio::select! {
+            () = self.all_exited() => {}
+            () = stop() => {}
+        }
+    }
+
+    async fn all_exited(&mut self) {
+        while self.running().next().is_some() {
+            if let Some(Event::Exited(number, exit)) = self.events.recv().await {
+                self.exited(number, &exit);
+            }
+        }
+    }
+
+    fn running(&self) -> impl Iterator<Item = &Child<'a>> {
+        self.children.iter().rev().filter(|child| child.is_running())
+    }
+
+    fn names_of_the_running(&self) -> String {
+        self.running().map(|child| child.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn outcome(&self, ending: Ending) -> Outcome {
+        let code = match ending {
+            Ending::Code(code) => return Outcome { code, stopped: false },
+            Ending::Stopped => {
+                let mut decisive = self.config.processes.iter().filter(|p| p.ends_run).peekable();
+                let exited = |child: &Child<'_>| match child.state {
+                    State::Exited(code) if child.process.ends_run => Some(code),
+                    _ => None,
+                };
+                match decisive.peek() {
+                    Some(_) => self.children.iter().find_map(exited).unwrap_or(INTERRUPTED),
+                    None => 0,
+                }
+            }
+        };
+        Outcome { code, stopped: true }
+    }
+
+    /// Waits until all is printed, or until told to stop once more.
+    async fn finish(self, stop: &mut impl AsyncFnMut()) -> io::Result<()> {
+        // Whoever has not ended by now is given up, and must not go on printing.
+        drop((self.tasks, self.children));
+        tokio::select! {
+            result = self.printer.finish() => result,
+            () = stop() => Ok(()),
+        }
+    }
+}
