@@ -148,3 +148,50 @@ impl From<RunError> for Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        args: RunArgs,
+    }
+
+    #[test]
+    fn the_command_line_and_its_help() {
+        let Alone { args } = Alone::parse_from(["run"]);
+        assert_eq!(args.file, PathBuf::from("ddbx.toml"));
+        assert!(!args.options().headless);
+        let Alone { args } = Alone::parse_from(["run", "-f", "shop.toml", "--headless"]);
+        assert_eq!(args.file, PathBuf::from("shop.toml"));
+        assert!(args.options().headless);
+        let help = Alone::command().render_long_help().to_string();
+        assert!(help.contains("ddbx run -f shop/ddbx.toml"), "{help}");
+    }
+
+    #[test]
+    fn the_file_in_the_help_is_one() {
+        let file = EXAMPLES.split("  name      of").next().unwrap_or_default();
+        let file = file.strip_prefix("File:\n").unwrap();
+        let config = Config::parse(file, "ddbx.toml".as_ref()).unwrap();
+        assert_eq!(config.processes.len(), 2);
+    }
+
+    #[test]
+    fn a_wrong_file_is_bad_input_and_the_rest_is_failure() {
+        let args = RunArgs { file: "no/such/file".into(), headless: true };
+        let failure = Failure::from(args.config().unwrap_err());
+        assert!(
+            matches!(failure, Failure::BadInput(message) if message.starts_with("no/such/file: "))
+        );
+        let name = ProcessName::new("a").unwrap();
+        let failure = Failure::from(RunError::CannotStart { name, why: "why".to_owned() });
+        assert!(matches!(failure, Failure::Failed(message) if message == "cannot start a: why"));
+        let gone = io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(matches!(Failure::from(RunError::from(gone)), Failure::Output(_)));
+    }
+}

@@ -14,9 +14,14 @@ use tokio::time::{Instant, sleep_until};
 use super::RunError;
 use super::config::{Config, Process, Ready};
 use super::output::{Printer, Sinks};
-use child::{ChildNumber, Event, Exit, Group, LOOK_AGAIN, Watch};
+use child::{ChildNumber, Event, Exit, Watch};
+use group::Group;
 
 mod child;
+mod group;
+
+/// How often to look again where nothing tells that something has changed.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// As shells have it when a program is ended by ctrl-c.
 const INTERRUPTED: u8 = 130;
@@ -62,11 +67,11 @@ impl From<Outcome> for ExitCode {
 /// the third time their output is not waited for. Dropping the future kills all.
 ///
 /// Each process gets `environment`, and `is_attached` is asked with its name.
-pub async fn supervise(
+pub async fn supervise<F: Future<Output = ()>>(
     config: &Config,
     environment: &[(String, String)],
     is_attached: impl Fn(&str) -> bool,
-    stop: impl AsyncFnMut(),
+    stop: impl FnMut() -> F,
     options: &Options,
 ) -> Result<Outcome, RunError> {
     let sinks = Sinks::stdio(options.headless);
@@ -74,12 +79,12 @@ pub async fn supervise(
 }
 
 /// Like [`supervise`], with the output somewhere else.
-pub async fn supervise_to(
+pub async fn supervise_to<F: Future<Output = ()>>(
     sinks: Sinks,
     config: &Config,
     environment: &[(String, String)],
     is_attached: impl Fn(&str) -> bool,
-    mut stop: impl AsyncFnMut(),
+    mut stop: impl FnMut() -> F,
     options: &Options,
 ) -> Result<Outcome, RunError> {
     let names = config.processes.iter().flat_map(|process| &process.replicas);
@@ -167,7 +172,10 @@ impl Child<'_> {
 }
 
 impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
-    async fn run(&mut self, stop: &mut impl AsyncFnMut()) -> Result<Ending, RunError> {
+    async fn run<F: Future<Output = ()>>(
+        &mut self,
+        stop: &mut impl FnMut() -> F,
+    ) -> Result<Ending, RunError> {
         let mut stopped = pin!(stop());
         loop {
             while let Some(next) = self.next_to_start() {
@@ -308,7 +316,7 @@ impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
 
     /// Asks whoever still runs to end, the last started first, and kills who does
     /// not, or everybody when told to stop again.
-    async fn tear_down(&mut self, stop: &mut impl AsyncFnMut()) {
+    async fn tear_down<F: Future<Output = ()>>(&mut self, stop: &mut impl FnMut() -> F) {
         if self.running().next().is_none() {
             return;
         }
@@ -367,9 +375,13 @@ impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
     }
 
     /// Waits until all is printed, or until told to stop once more.
-    async fn finish(self, stop: &mut impl AsyncFnMut()) -> io::Result<()> {
-        // Whoever has not ended by now is given up, and must not go on printing.
-        drop((self.tasks, self.children));
+    async fn finish<F: Future<Output = ()>>(self, stop: &mut impl FnMut() -> F) -> io::Result<()> {
+        // Whoever has not ended by now is given up.
+        if self.running().next().is_some() {
+            return Ok(());
+        }
+        // They speak through the printer, which ends when nobody can speak any more.
+        drop(self.tasks);
         tokio::select! {
             result = self.printer.finish() => result,
             () = stop() => Ok(()),

@@ -1,4 +1,4 @@
-//! One started process: its group, its output, its end.
+//! One started process: its output and its end.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -9,20 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use regex::Regex;
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
+use super::group::Group;
 use crate::run::config::Process;
 use crate::run::output::Speaker;
 use crate::run::output::escapes::clean;
 use crate::run::output::lines::Lines;
-
-/// How often to look again where nothing tells that something has changed.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(20);
+use crate::run::supervisor::LOOK_AGAIN;
 
 /// One attempt to connect may take this long.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
@@ -71,50 +70,6 @@ fn ended_by(signal: i32) -> String {
     format!("was ended by {}", name.unwrap_or_else(|| format!("signal {signal}")))
 }
 
-/// The process group of a child: itself and what it started.
-pub(super) struct Group {
-    pid: Pid,
-    asked: AtomicBool,
-    gone: AtomicBool,
-}
-
-impl Group {
-    /// Asks everybody in it to end, once: many programs end at once when they
-    /// are asked again.
-    pub(super) fn ask_to_end(&self) {
-        if !self.asked.swap(true, Ordering::Relaxed) {
-            self.signal(Signal::TERM);
-        }
-    }
-
-    /// Ends everybody in it.
-    pub(super) fn kill(&self) {
-        self.signal(Signal::KILL);
-    }
-
-    fn signal(&self, signal: Signal) {
-        // The number of a group that is gone may soon be that of another one.
-        if !self.gone.load(Ordering::Relaxed) {
-            // It fails when nobody is there any more, which is as good.
-            let _ = kill_process_group(self.pid, signal);
-        }
-    }
-
-    /// Ends what a process has left behind, which is nothing as a rule.
-    async fn end(&self, grace: Duration) {
-        let since = Instant::now();
-        while test_kill_process_group(self.pid).is_ok() {
-            self.ask_to_end();
-            if since.elapsed() >= grace {
-                self.kill();
-                break;
-            }
-            sleep(LOOK_AGAIN).await;
-        }
-        self.gone.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Starts one replica. Nothing of it outlives both of what is returned.
 pub(super) fn start(
     process: &Process,
@@ -138,8 +93,7 @@ pub(super) fn start(
     let child = command.spawn()?;
     let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
     let pid = pid.ok_or_else(|| io::Error::other("it has no process id"))?;
-    let group = Group { pid, asked: AtomicBool::new(false), gone: AtomicBool::new(false) };
-    Ok((child, Arc::new(group)))
+    Ok((child, Arc::new(Group::led_by(pid))))
 }
 
 /// A path is relative to the directory in which the process runs; systems differ
