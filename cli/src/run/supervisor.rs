@@ -300,10 +300,9 @@ impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
                 awaited: child.process.ready.awaited(),
             });
         }
-        let somebody_ends_it = self.config.processes.iter().any(|process| process.ends_run);
-        let all_exited =
-            self.waiting.is_empty() && !self.children.iter().any(|child| child.is_running());
-        let over = child.process.ends_run || all_exited || (exit.code != 0 && !somebody_ends_it);
+        let all_exited = self.waiting.is_empty() && self.running().next().is_none();
+        let failed = exit.code != 0 && !self.somebody_ends_it();
+        let over = child.process.ends_run || all_exited || failed;
         Ok(over.then_some(Ending::Code(exit.code)))
     }
 
@@ -321,7 +320,7 @@ impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
             return;
         }
         self.printer.note(format!("stopping {}", self.names_of_the_running()));
-        for child in self.children.iter().rev().filter(|child| child.is_running()) {
+        for child in self.running() {
             child.group.ask_to_end();
         }
         let grace = tokio::time::sleep(self.options.grace);
@@ -331,7 +330,7 @@ impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
             () = stop() => "told to stop again",
         };
         self.printer.note(format!("{why}: killing {}", self.names_of_the_running()));
-        for child in self.children.iter().rev().filter(|child| child.is_running()) {
+        for child in self.running() {
             child.group.kill();
         }
         tokio::select! {
@@ -348,6 +347,7 @@ impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
         }
     }
 
+    /// The last started first.
     fn running(&self) -> impl Iterator<Item = &Child<'a>> {
         self.children.iter().rev().filter(|child| child.is_running())
     }
@@ -357,21 +357,20 @@ impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
     }
 
     fn outcome(&self, ending: Ending) -> Outcome {
-        let code = match ending {
-            Ending::Code(code) => return Outcome { code, stopped: false },
-            Ending::Stopped => {
-                let mut decisive = self.config.processes.iter().filter(|p| p.ends_run).peekable();
-                let exited = |child: &Child<'_>| match child.state {
-                    State::Exited(code) if child.process.ends_run => Some(code),
-                    _ => None,
-                };
-                match decisive.peek() {
-                    Some(_) => self.children.iter().find_map(exited).unwrap_or(INTERRUPTED),
-                    None => 0,
-                }
-            }
-        };
+        if let Ending::Code(code) = ending {
+            return Outcome { code, stopped: false };
+        }
+        // Who was to decide has decided if it ended when it was asked to.
+        let decided = self.children.iter().find_map(|child| match child.state {
+            State::Exited(code) if child.process.ends_run => Some(code),
+            _ => None,
+        });
+        let code = if self.somebody_ends_it() { decided.unwrap_or(INTERRUPTED) } else { 0 };
         Outcome { code, stopped: true }
+    }
+
+    fn somebody_ends_it(&self) -> bool {
+        self.config.processes.iter().any(|process| process.ends_run)
     }
 
     /// Waits until all is printed, or until told to stop once more.
