@@ -1,5 +1,6 @@
 //! The end of a run: nothing is left behind, however it ends.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use ddbx_cli::run::supervisor::Outcome;
@@ -43,9 +44,32 @@ async fn grandchildren_do_not_survive() {
 
 #[tokio::test]
 async fn what_a_process_leaves_behind_ends_with_it() {
-    let run = Run::new("[[process]]\nname = 'a'\nsh = 'sleep 1000 & echo grandchild $!';;");
-    assert_eq!(run.end().await.unwrap(), code(0));
-    gone(run.lines.pid_after("grandchild ").await).await;
+    let run = Run::new(
+        "[[process]]\nname = 'a'\nsh = 'sleep 1000 & echo grandchild $!';;
+        [[process]]\nname = 'b'\nsh = 'until [ -e go ]; do sleep 0.02; done';;",
+    );
+    let let_go = async {
+        gone(run.lines.pid_after("grandchild ").await).await;
+        fs::write(run.file("go"), "").unwrap();
+    };
+    let (outcome, ()) = tokio::join!(run.end(), let_go);
+    assert_eq!(outcome.unwrap(), code(0));
+}
+
+#[tokio::test]
+async fn grandchildren_have_time_to_end_too() {
+    // The shell in front ends as soon as it is asked to.
+    let run = Run::new(
+        "[[process]]\nname = 'a'
+        sh = '(trap \"sleep 0.2; echo bye; exit\" TERM; echo up; while :; do sleep 0.02; done) & wait';;",
+    );
+    let stop = async {
+        run.lines.after("up").await;
+        run.tell_to_stop();
+    };
+    let (outcome, ()) = tokio::join!(run.end(), stop);
+    assert_eq!(outcome.unwrap(), Outcome { code: 0, stopped: true });
+    assert!(run.lines.get().ends_with("a    | bye\n"), "{}", run.lines.get());
 }
 
 #[tokio::test]
