@@ -44,6 +44,8 @@ pub(crate) struct Control {
     /// does not wait inside the program.
     elsewhere: AtomicU32,
     method: Option<MethodName>,
+    /// Which call of its control brought it here.
+    nth: Option<u64>,
     since: RealTime,
     deadline: OnceLock<Deadline>,
     calls: AtomicU64,
@@ -66,6 +68,8 @@ pub(crate) struct Newcomer {
     pub(crate) is_free: bool,
     /// The call that brings it here.
     pub(crate) method: Option<MethodName>,
+    /// Which of the control's calls that is.
+    pub(crate) nth: Option<u64>,
     /// Where a call that was given its context finds it again.
     pub(crate) key: Key,
 }
@@ -83,6 +87,7 @@ impl Control {
             is_free: AtomicBool::new(new.is_free),
             elsewhere: AtomicU32::new(0),
             method: new.method,
+            nth: new.nth,
             since: satellite.now(),
             deadline: OnceLock::new(),
             calls: AtomicU64::new(0),
@@ -208,7 +213,7 @@ impl Control {
     pub(crate) fn child(&self, name: &str) -> Present {
         let id = {
             let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
-            naming::child(&self.id, name, &mut children)
+            naming::child(&self.id, self.nth, name, &mut children)
         };
         let delay = self.delay();
         self.satellite
@@ -219,6 +224,7 @@ impl Control {
             delay,
             is_free: self.is_free.load(Ordering::Relaxed),
             method: None,
+            nth: None,
             key: Key::unique(self.satellite.new_strand()),
         };
         Self::begin(&self.process, &self.satellite, new)

@@ -37,13 +37,15 @@ impl Roots {
     }
 }
 
-/// A child of a control.
+/// A child of a control; of one that handles a call, the child of that call.
 pub(crate) fn child(
     parent: &ControlId,
+    nth: Option<u64>,
     name: &str,
     siblings: &mut BTreeMap<String, u32>,
 ) -> ControlId {
-    control(&format!("{parent}/{}", numbered(name, siblings)))
+    let call = nth.map(|nth| format!("!{nth}")).unwrap_or_default();
+    control(&format!("{parent}{call}/{}", numbered(name, siblings)))
 }
 
 fn numbered(name: &str, used: &mut BTreeMap<String, u32>) -> String {
@@ -125,8 +127,8 @@ mod tests {
         assert_ne!(first, other);
         assert_eq!(again.as_str(), first.as_str().trim_end_matches('1').to_owned() + "2");
         let mut siblings = BTreeMap::new();
-        assert!(child(&first, "audit", &mut siblings).as_str().ends_with("/audit"));
-        assert!(child(&first, "audit", &mut siblings).as_str().ends_with("/audit-2"));
+        assert!(child(&first, Some(3), "audit", &mut siblings).as_str().ends_with("!3/audit"));
+        assert!(child(&first, None, "audit", &mut siblings).as_str().ends_with("/audit-2"));
     }
 
     #[test]
@@ -136,7 +138,7 @@ mod tests {
         assert!(process(&"在".repeat(100)).as_str().len() <= 128);
         let mut deep = control("shop/main");
         for _ in 0..200 {
-            deep = child(&deep, &"x".repeat(90), &mut BTreeMap::new());
+            deep = child(&deep, None, &"x".repeat(90), &mut BTreeMap::new());
         }
         assert_eq!(deep.home(), "shop");
     }

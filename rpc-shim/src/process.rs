@@ -140,6 +140,7 @@ impl Process {
             delay: satellite.floor(),
             is_free: false,
             method: None,
+            nth: None,
             key: Key::unique(satellite.new_strand()),
         };
         control::run_in_task(Control::begin(self, satellite, new), future)

@@ -58,6 +58,7 @@ where
                 delay: origin.delay.unwrap_or_default(),
                 is_free: origin.is_free,
                 method: Some(method.clone()),
+                nth: Some(origin.call.nth),
                 key: Key::of(&ctx),
             },
         );

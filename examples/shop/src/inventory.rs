@@ -30,7 +30,7 @@ pub async fn run(options: &Options) -> Result<(), Error> {
         eprintln!("inventory: no lease yet: {trouble}");
     }
     let options = options.clone();
-    ddbx::spawn("renewal", async move {
+    here.process().spawn("renewal", async move {
         loop {
             ddbx::time::sleep(options.renewal()).await;
             if let Err(trouble) = renew(&registry, &options).await {
@@ -68,7 +68,7 @@ impl Inventory for Server {
             return Err(Trouble::SoldOut(item));
         }
         let price = self.payments.client().await?.quote(ctx, item).await?;
-        ddbx::point("reserve").await;
+        ddbx::point!("reserve", item = item).await;
         let left = self.stock().take(item);
         Ok(Reservation { price, left })
     }

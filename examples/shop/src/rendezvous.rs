@@ -40,6 +40,10 @@ impl Rendezvous {
         Self { dir: options.dir.clone(), process }
     }
 
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
     /// Connects to a service, now or as soon as it is there. `wrap` makes a client of
     /// the channel, and again of every later one: a lost connection is replaced.
     pub async fn connect<Req, Resp, C>(

@@ -88,7 +88,8 @@ pub async fn traffic(
     let customers: Vec<_> = (1..=load.customers)
         .map(|number| {
             let random = Rng::with_seed(load.seed.wrapping_add(number.into()));
-            ddbx::spawn(&format!("customer-{number}"), crowd.clone().buys(Customer(number), random))
+            let name = format!("customer-{number}");
+            here.process().spawn(&name, crowd.clone().buys(Customer(number), random))
         })
         .collect();
     let mut end = pin!(end(load));

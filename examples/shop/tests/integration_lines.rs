@@ -13,9 +13,8 @@ const EXTRAS: [(&str, &[&str]); 5] = [
     ("rendezvous.rs", &["use ddbx::Process;"]),
     // Leases and what depends on them, in virtual time; and a place to stop.
     ("registry.rs", &["ddbx::spawn(\"lease\"", "ddbx::time::sleep("]),
-    ("inventory.rs", &["ddbx::spawn(\"renewal\"", "ddbx::time::sleep(", "ddbx::point"]),
-    // Customers have names, so that every run has the same ones.
-    ("traffic.rs", &["ddbx::spawn(&format!(\"customer-", "ddbx::time::sleep("]),
+    ("inventory.rs", &["ddbx::time::sleep(", "ddbx::point!"]),
+    ("traffic.rs", &["ddbx::time::sleep("]),
 ];
 
 /// Processes, clients and servers by file.
