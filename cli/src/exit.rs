@@ -14,6 +14,15 @@ pub(crate) enum Failure {
     /// The input or the command line is wrong: exit code 2.
     #[error("{0}")]
     BadInput(String),
+    /// The same, with a mark under the place on a line of its own: exit code 2.
+    #[error("{0}")]
+    Marked(String),
+    /// There is no session to talk to: exit code 4.
+    #[error("{0}")]
+    NoSession(String),
+    /// What was waited for did not come: exit code 5.
+    #[error("{0}")]
+    TimedOut(String),
     /// What was asked for went wrong: exit code 1.
     #[error("{0}")]
     Failed(String),
@@ -37,7 +46,9 @@ pub(crate) fn code(outcome: Result<(), Failure>) -> ExitCode {
         return ExitCode::SUCCESS;
     };
     let (code, quiet) = match &failure {
-        Failure::BadInput(_) => (2, false),
+        Failure::BadInput(_) | Failure::Marked(_) => (2, false),
+        Failure::NoSession(_) => (4, false),
+        Failure::TimedOut(_) => (5, false),
         Failure::Failed(_) => (1, false),
         Failure::NoResult { reported, .. } => (3, *reported),
         // Whoever reads has seen enough, as with `| head`.
@@ -46,7 +57,14 @@ pub(crate) fn code(outcome: Result<(), Failure>) -> ExitCode {
     };
     if !quiet {
         let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-        anstream::eprintln!("{style}error:{style:#} {}", text::one_line(&failure.to_string()));
+        let message = failure.to_string();
+        let message = match failure {
+            Failure::Marked(_) => {
+                message.lines().map(text::one_line).collect::<Vec<_>>().join("\n")
+            }
+            _ => text::one_line(&message),
+        };
+        anstream::eprintln!("{style}error:{style:#} {message}");
     }
     ExitCode::from(code)
 }

@@ -3,33 +3,93 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 
+mod central;
 mod exit;
 pub mod plan;
 pub mod run;
+mod session;
+mod table;
 mod text;
+
+use session::{breakpoints, events, holds, processes};
 
 /// A debugger for distributed programs that talk by RPC.
 ///
 /// Stop one service at a breakpoint; the others go on until going on could
 /// change the order of events, and nothing times out because somebody is looking.
 #[derive(Parser)]
-#[command(name = "ddbx", version, arg_required_else_help = true)]
+#[command(name = "ddbx", version, arg_required_else_help = true, after_long_help = OVERVIEW)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
+const OVERVIEW: &str = "\
+A session, in two terminals:
+  ddbx run                                          start what ddbx.toml lists
+  ddbx break inventory:Inventory.reserve@arrive     stop there
+  ddbx holds                                        who stands still, and why
+  ddbx continue                                     go on
+
+Exit codes:
+  0 well; 1 failure; 2 bad input; 3 no result; 4 no session; 5 wait timed out";
+
 #[derive(Subcommand)]
 enum Command {
+    Run(run::RunArgs),
+    Central(central::CentralArgs),
+    Ps(processes::PsArgs),
+    Break(breakpoints::BreakArgs),
+    Breaks(breakpoints::BreaksArgs),
+    Delete(breakpoints::DeleteArgs),
+    Wait(breakpoints::WaitArgs),
+    Holds(holds::HoldsArgs),
+    Bt(holds::BtArgs),
+    Continue(holds::ContinueArgs),
+    Release(holds::ReleaseArgs),
+    Pause(processes::PauseArgs),
+    Panic(processes::PanicArgs),
+    Watch(processes::WatchArgs),
+    Events(events::EventsArgs),
+    Stop(processes::StopArgs),
     Plan(plan::PlanArgs),
+    /// Print completions for a shell, to be sourced there
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
 }
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Run(args) => match run::run(&args) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
+        Command::Central(args) => central::run(&args),
+        Command::Ps(args) => processes::ps(&args),
+        Command::Break(args) => breakpoints::set(&args),
+        Command::Breaks(args) => breakpoints::list(&args),
+        Command::Delete(args) => breakpoints::delete(&args),
+        Command::Wait(args) => breakpoints::wait(&args),
+        Command::Holds(args) => holds::list(&args),
+        Command::Bt(args) => holds::backtrace(&args),
+        Command::Continue(args) => holds::go_on(&args),
+        Command::Release(args) => holds::release(&args),
+        Command::Pause(args) => processes::pause(&args),
+        Command::Panic(args) => processes::panic(&args),
+        Command::Watch(args) => processes::watch(&args),
+        Command::Events(args) => events::events(&args),
+        Command::Stop(args) => processes::stop(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "ddbx", &mut std::io::stdout());
+            Ok(())
+        }
     };
     exit::code(outcome)
 }

@@ -6,12 +6,20 @@
 //! that whatever it starts ends with it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Duration;
 
 use clap::Args;
-use ddbx_protocol::ProcessName;
+use ddbx_protocol::control::{ProcessState, Reply, Request};
+use ddbx_protocol::{ProcessName, SessionName};
 use thiserror::Error;
+use tokio::sync::Notify;
+
+use crate::central::{self, Open};
+use crate::session::duration;
 
 use crate::exit::Failure;
 use config::{Config, ConfigError, Process};
@@ -36,6 +44,18 @@ pub struct RunArgs {
     /// For programs and CI: no colours, no questions
     #[arg(long)]
     headless: bool,
+
+    /// How long a process may take to get ready
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
+    ready_timeout: Duration,
+
+    /// The name of the session, unix:PATH or tcp:IP:PORT, whatever the file says
+    #[arg(long, short = 'S', value_name = "SESSION")]
+    session: Option<String>,
+
+    /// The secret that all must know, over TCP; made if it is missing
+    #[arg(long, value_name = "SECRET")]
+    secret_file: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = r#"File:
@@ -60,7 +80,9 @@ const EXAMPLES: &str = r#"File:
   after     names of those that must be ready before it starts
   replicas  how many of it; the second is called inventory#2
   ends_run  whether the run is over when it exits
-  A line session = "NAME" before all processes names the session.
+  A line session = "NAME" before all processes names the session; otherwise it
+  has the name of the file's directory. Processes get DDBX_SESSION, DDBX_PROCESS
+  and DDBX_REPLICA (1, 2, ...) in their environment.
 
   The run is over when a process with ends_run exits, when all have exited, or
   when one fails and none has ends_run.
@@ -75,6 +97,56 @@ Exit codes:
   number of the signal if one ended it; 1 if a process does not start or does
   not get ready; 2 if the file is wrong"#;
 
+/// Opens the session and runs what the file lists in it.
+pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    let config = args.config()?;
+    let name = match (&args.session, &config.session) {
+        (Some(name), _) | (None, Some(name)) => name.clone(),
+        (None, None) => directory_name(&args.file),
+    };
+    central::runtime()?.block_on(async {
+        let mut open = Open::start(&name, args.secret_file.as_deref()).await?;
+        anstream::eprintln!("ddbx: session {} is open; try `ddbx ps` elsewhere", open.name);
+        let session = open.session.clone();
+        let is_attached = move |name: &str| match session.request(Request::Processes) {
+            Some(Reply::Processes(views)) => {
+                views.iter().any(|view| view.name == name && view.state != ProcessState::Gone)
+            }
+            _ => false,
+        };
+        let environment = open.environment.clone();
+        let told = Rc::new(Notify::new());
+        let stop = || {
+            let told = told.clone();
+            async move {
+                tokio::select! {
+                    () = central::interrupted() => {}
+                    () = told.notified() => {}
+                }
+            }
+        };
+        let options = args.options();
+        let mut running =
+            pin!(supervisor::supervise(&config, &environment, is_attached, stop, &options));
+        let outcome = tokio::select! {
+            outcome = &mut running => outcome?,
+            () = open.asked_to_end() => {
+                told.notify_one();
+                running.await?
+            }
+        };
+        Ok(outcome.into())
+    })
+}
+
+/// The session of `shop/ddbx.toml` is called shop.
+fn directory_name(file: &Path) -> String {
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let directory = file.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    let name = directory.filter(|name| SessionName::new(name).is_ok());
+    name.unwrap_or("default").to_owned()
+}
+
 impl RunArgs {
     /// Reads the file.
     pub fn config(&self) -> Result<Config, RunError> {
@@ -83,7 +155,8 @@ impl RunArgs {
 
     /// How to supervise.
     pub fn options(&self) -> Options {
-        Options { headless: self.headless, ..Options::default() }
+        let Self { headless, ready_timeout, .. } = *self;
+        Options { headless, ready_timeout, ..Options::default() }
     }
 }
 
@@ -183,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_wrong_file_is_bad_input_and_the_rest_is_failure() {
-        let args = RunArgs { file: "no/such/file".into(), headless: true };
+        let args = Alone::parse_from(["run", "-f", "no/such/file"]).args;
         let failure = Failure::from(args.config().unwrap_err());
         assert!(
             matches!(failure, Failure::BadInput(message) if message.starts_with("no/such/file: "))

@@ -36,8 +36,10 @@ pub fn init(name: &str) -> Process {
 
 fn target(session: &str) -> Result<Target, String> {
     let address = Address::parse(session).map_err(|error| format!("DDBX_SESSION: {error}"))?;
-    let secret = set("DDBX_SECRET_FILE").map(|file| Secret::read(Path::new(&file)));
-    let secret = secret.transpose().map_err(|error| format!("DDBX_SECRET_FILE: {error}"))?;
+    // Only sessions over TCP have one.
+    let file = set("DDBX_SECRET_FILE").filter(|_| matches!(address, Address::Tcp(_)));
+    let secret = file.map(|file| Secret::read(Path::new(&file))).transpose();
+    let secret = secret.map_err(|error| format!("DDBX_SECRET_FILE: {error}"))?;
     Ok(Target { address, secret })
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anstyle::Style;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::Table;
 use ddbx_central::logic::algorithm_d::{
     Cause, ExecutionIndex, Mode, Plan, PlannedFragment, Program,
 };
@@ -80,19 +80,22 @@ fn rows<'a>(program: &'a Program, plan: &'a Plan) -> impl Iterator<Item = Row> +
 }
 
 fn table(program: &Program, plan: &Plan, rows: &[&Row]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    if let Some((columns, _)) = terminal_size::terminal_size() {
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns.0);
-    }
-    let header =
-        ["execution", "#", "process", "start", "time", "breakpoint", "waits", "end", "because"];
-    table.set_header(header);
-    for row in rows {
+    let columns = [
+        ("execution", false),
+        ("#", true),
+        ("process", false),
+        ("start", true),
+        ("time", true),
+        ("breakpoint", true),
+        ("waits", true),
+        ("end", true),
+        ("because", false),
+    ];
+    let rows = rows.iter().map(|row| {
         let execution = program.execution(row.execution);
         let fragment = execution.fragments[row.planned.index.0 as usize];
         let unless_zero = |n: u64| if n == 0 { String::new() } else { n.to_string() };
-        table.add_row([
+        vec![
             cut(&execution.name, NAME_WIDTH_MAX),
             row.planned.index.number().to_string(),
             cut(program.process_name(fragment.process), NAME_WIDTH_MAX),
@@ -102,14 +105,9 @@ fn table(program: &Program, plan: &Plan, rows: &[&Row]) -> Table {
             unless_zero(row.planned.propagated),
             row.planned.end.to_string(),
             row.planned.cause.map_or(String::new(), |c| because(program, plan, row.execution, c)),
-        ]);
-    }
-    for column in table.column_iter_mut() {
-        if !matches!(column.index, 0 | 2 | 8) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
+        ]
+    });
+    crate::table::table(&columns, rows)
 }
 
 /// Whom the fragment waits for and which process they share; where that delay

@@ -1,0 +1,148 @@
+//! `ddbx central`: a session without processes of its own; and how a session opens.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use ddbx_central::driver::Session;
+use ddbx_central::server;
+use ddbx_protocol::link::{Address, Listener, Secret};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use crate::exit::Failure;
+use crate::session::{print, print_json};
+
+/// Open a session for services that you start by hand
+///
+/// Services take part if they run with DDBX_SESSION set to it. When it ends, nobody
+/// stays held: they go on without a debugger, and join again if it comes back.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  ddbx central                              a session called default
+  DDBX_SESSION=default ./inventory          a service that takes part
+  DDBX_SESSION=default DDBX_PROCESS=inventory#2 ./inventory
+                                            the same under another name
+  ddbx central --session shop               a session with another name
+  ddbx central --session tcp:127.0.0.1:0 --secret-file /run/user/1000/shop.secret
+                                            over TCP; the file is made if it is missing
+
+Ctrl-C, SIGTERM or `ddbx stop` end it.")]
+pub(crate) struct CentralArgs {
+    /// Its name, or unix:PATH, or tcp:IP:PORT on the loopback interface
+    #[arg(long, short = 'S', default_value = "default")]
+    session: String,
+
+    /// The secret that all must know, over TCP; made if it is missing
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &CentralArgs) -> Result<(), Failure> {
+    runtime()?.block_on(async {
+        let open = Open::start(&args.session, args.secret_file.as_deref()).await?;
+        if args.json {
+            let variables: serde_json::Map<_, _> =
+                open.environment.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
+            print_json(&serde_json::json!({ "session": open.name, "environment": variables }))?;
+        } else {
+            let variables = open.environment.iter().map(|(name, value)| format!("{name}={value}"));
+            let variables = variables.collect::<Vec<_>>().join(" ");
+            print(&format!(
+                "session {} is open; services take part with\n  {variables}",
+                open.name
+            ))?;
+        }
+        open.end().await;
+        Ok(())
+    })
+}
+
+/// A session that is open.
+pub(crate) struct Open {
+    /// What it is called.
+    pub(crate) name: String,
+    /// Those who take part and those who hold them.
+    pub(crate) session: Session,
+    /// What a service needs in its environment to take part.
+    pub(crate) environment: Vec<(String, String)>,
+    served: JoinHandle<()>,
+}
+
+impl Open {
+    pub(crate) async fn start(name: &str, secret_file: Option<&Path>) -> Result<Self, Failure> {
+        let wrong = |error: &dyn std::error::Error| Failure::BadInput(error.to_string());
+        let address = Address::parse(name).map_err(|error| wrong(&error))?;
+        let secret = match (&address, secret_file) {
+            (Address::Unix(_), _) => None,
+            (Address::Tcp(_), Some(file)) if file.exists() => {
+                Some(Secret::read(file).map_err(|error| wrong(&error))?)
+            }
+            (Address::Tcp(_), Some(file)) => {
+                Some(Secret::create(file).map_err(|error| wrong(&error))?)
+            }
+            (Address::Tcp(_), None) => {
+                return Err(Failure::BadInput(
+                    "a session over TCP needs a secret: say where with --secret-file FILE (it is \
+                     made if it is missing)"
+                        .to_owned(),
+                ));
+            }
+        };
+        let listener = Listener::bind(&address, secret).await;
+        let listener = listener.map_err(|error| Failure::Failed(error.to_string()))?;
+        let address = listener.address().clone();
+        let name = address.session_name().map_or_else(|| address.to_string(), |n| n.to_string());
+        let mut environment = vec![("DDBX_SESSION".to_owned(), address.to_string())];
+        if let (Address::Tcp(_), Some(file)) = (&address, secret_file) {
+            let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+            environment.push(("DDBX_SECRET_FILE".to_owned(), file.display().to_string()));
+        }
+        let session = Session::start()?;
+        let served = tokio::spawn(server::serve(listener, session.clone()));
+        Ok(Self { name, session, environment, served })
+    }
+
+    /// Until Ctrl-C, SIGTERM, or until somebody asks for its end.
+    pub(crate) async fn end(mut self) {
+        tokio::select! {
+            () = interrupted() => {}
+            _ = &mut self.served => {}
+        }
+    }
+
+    /// Until somebody asks for its end.
+    pub(crate) async fn asked_to_end(&mut self) {
+        let _ = (&mut self.served).await;
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.served.abort();
+    }
+}
+
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    Ok(Builder::new_current_thread().enable_all().build()?)
+}
+
+/// Ctrl-C, or a polite request to end.
+pub(crate) async fn interrupted() {
+    async fn heard(kind: SignalKind) {
+        match signal(kind) {
+            Ok(mut signals) => drop(signals.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    }
+    tokio::select! {
+        () = heard(SignalKind::interrupt()) => {}
+        () = heard(SignalKind::terminate()) => {}
+        () = heard(SignalKind::hangup()) => {}
+    }
+}

@@ -1,0 +1,172 @@
+//! Commands for a session that runs: which one is meant, and how it is reached.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ddbx_protocol::control::{Reply, Request};
+use ddbx_protocol::link::{
+    Address, DialError, Receiver, Role, Secret, Sender, dial, is_alive, session_names,
+};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::exit::Failure;
+
+pub(crate) mod breakpoints;
+pub(crate) mod events;
+pub(crate) mod holds;
+pub(crate) mod processes;
+
+/// Which session is meant, and how its answer is printed.
+#[derive(Args)]
+pub(crate) struct SessionArgs {
+    /// Which session: its name, unix:PATH or tcp:IP:PORT; needless if only one runs
+    #[arg(long, short = 'S', env = "DDBX_SESSION", hide_env_values = true)]
+    session: Option<String>,
+
+    /// The secret of a session over TCP
+    #[arg(long, value_name = "FILE", env = "DDBX_SECRET_FILE", hide_env_values = true)]
+    secret_file: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A connection to a session.
+pub(crate) struct Client {
+    runtime: Runtime,
+    sender: Sender,
+    receiver: Receiver,
+}
+
+impl SessionArgs {
+    /// Connects to the session.
+    pub(crate) fn connect(&self) -> Result<Client, Failure> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let connection = runtime.block_on(async {
+            let address = self.address().await?;
+            let secret = match (&address, &self.secret_file) {
+                (Address::Tcp(_), Some(file)) => Some(Secret::read(file).map_err(bad_input)?),
+                _ => None,
+            };
+            dial(&address, secret.as_ref(), Role::Controller).await.map_err(not_reached)
+        })?;
+        let (sender, receiver) = connection.split();
+        Ok(Client { runtime, sender, receiver })
+    }
+
+    /// Asks one thing.
+    pub(crate) fn ask(&self, request: Request) -> Result<Reply, Failure> {
+        self.connect()?.ask(request)
+    }
+
+    async fn address(&self) -> Result<Address, Failure> {
+        if let Some(session) = self.session.as_deref().filter(|session| !session.is_empty()) {
+            return Address::parse(session).map_err(bad_input);
+        }
+        let mut alive = Vec::new();
+        for name in session_names().map_err(|error| Failure::NoSession(error.to_string()))? {
+            let address = Address::parse(name.as_str()).map_err(bad_input)?;
+            if is_alive(&address).await {
+                alive.push((name.to_string(), address));
+            }
+        }
+        match alive.as_slice() {
+            [(_, address)] => Ok(address.clone()),
+            [] => Err(Failure::NoSession(
+                "no session runs: start one with `ddbx run`, or with `ddbx central` and your \
+                 services by hand"
+                    .to_owned(),
+            )),
+            several => {
+                let names: Vec<&str> = several.iter().map(|(name, _)| name.as_str()).collect();
+                Err(Failure::BadInput(format!(
+                    "{} sessions run: {}; say which with --session {}",
+                    names.len(),
+                    names.join(", "),
+                    names[0]
+                )))
+            }
+        }
+    }
+}
+
+impl Client {
+    /// Asks one thing, and waits for the answer.
+    pub(crate) fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+        self.send(request)?;
+        self.next()?.ok_or_else(ended)
+    }
+
+    pub(crate) fn send(&mut self, request: Request) -> Result<(), Failure> {
+        self.runtime.block_on(self.sender.send(&request)).map_err(|_| ended())
+    }
+
+    /// The next answer; none when there are no more.
+    pub(crate) fn next(&mut self) -> Result<Option<Reply>, Failure> {
+        match self.runtime.block_on(self.receiver.receive()) {
+            Ok(Some(Reply::Refused(why))) => Err(refused(why)),
+            Ok(reply) => Ok(reply),
+            Err(_) => Err(ended()),
+        }
+    }
+}
+
+/// A refusal with a mark has its place on a line of its own.
+fn refused(why: String) -> Failure {
+    if why.contains('\n') { Failure::Marked(why) } else { Failure::Failed(why) }
+}
+
+fn bad_input(error: impl ToString) -> Failure {
+    Failure::BadInput(error.to_string())
+}
+
+fn not_reached(error: DialError) -> Failure {
+    match error {
+        DialError::NoSession(address) => Failure::NoSession(format!(
+            "no session runs at {address}: `ddbx run` or `ddbx central` starts one; without \
+             --session and DDBX_SESSION the one that runs is found"
+        )),
+        DialError::Address(error) => bad_input(error),
+        other => Failure::NoSession(other.to_string()),
+    }
+}
+
+fn ended() -> Failure {
+    Failure::NoSession("the session has ended".to_owned())
+}
+
+/// The session answers something else than it was asked.
+pub(crate) fn unexpected(reply: Reply) -> Failure {
+    Failure::Failed(format!("the session gave an answer that does not fit: {reply:?}"))
+}
+
+/// Prints a value as JSON, on lines of its own.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(std::io::Error::from)?;
+    print(&text)
+}
+
+/// Prints a line, or several.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    let mut out = anstream::stdout();
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
+}
+
+/// A length of time as people write it: `3s`, `250ms`, `2m`, `1h`.
+pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
+    use std::time::Duration;
+    let wrong = || format!("{text:?} is no length of time: write 3s, 250ms, 2m or 1h");
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+    let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
+    let unit = match &text[digits..] {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        _ => return Err(wrong()),
+    };
+    Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())
+}

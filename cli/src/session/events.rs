@@ -1,0 +1,86 @@
+//! `ddbx events`.
+
+use clap::Args;
+use ddbx_protocol::control::{Notice, Reply, Request, What};
+use ddbx_protocol::{Event, EventKind};
+
+use super::holds::describe;
+use super::processes::seconds;
+use super::{SessionArgs, print, unexpected};
+use crate::exit::Failure;
+use crate::text::one_line;
+
+/// Show what has happened in the session
+///
+/// Who joined and left, who stood still and went on, breakpoints; and while somebody
+/// follows, the events of the program itself: calls, returns, deadlines, points.
+#[derive(Args)]
+#[command(after_long_help = "\
+Events of the program are collected only while somebody follows: otherwise a call costs
+the debugger nothing.
+
+Examples:
+  ddbx events                 the last of what has happened
+  ddbx events --follow        that, and what happens from now on, until Ctrl-C
+  ddbx events -f --json       the same, one JSON object on each line")]
+pub(crate) struct EventsArgs {
+    /// Go on with what happens from now on
+    #[arg(long, short)]
+    follow: bool,
+
+    #[command(flatten)]
+    session: SessionArgs,
+}
+
+pub(crate) fn events(args: &EventsArgs) -> Result<(), Failure> {
+    let mut client = args.session.connect()?;
+    client.send(Request::Events { follow: args.follow })?;
+    loop {
+        match client.next()? {
+            Some(Reply::Notice(notice)) if args.session.json => {
+                print(&serde_json::to_string(&notice).map_err(std::io::Error::from)?)?;
+            }
+            Some(Reply::Notice(notice)) => print(&line(&notice))?,
+            Some(Reply::End) | None => return Ok(()),
+            Some(other) => return Err(unexpected(other)),
+        }
+    }
+}
+
+fn line(notice: &Notice) -> String {
+    let what = match &notice.what {
+        What::Joined(process) => format!("{} joins", one_line(process)),
+        What::Left(process) => format!("{} leaves", one_line(process)),
+        What::Stands(hold) => describe(hold),
+        What::GoesOn { hold, process, held_ms } => {
+            format!("hold {hold}: goes on in {}, after {}", one_line(process), seconds(*held_ms))
+        }
+        What::BreakpointSet(set) => {
+            format!("breakpoint {} at {}", set.id, one_line(&set.wanted.spec))
+        }
+        What::BreakpointDeleted(id) => format!("breakpoint {id} is removed"),
+        What::Event(event) => of_program(event),
+        What::Missed(number) => format!("({number} were missed)"),
+    };
+    format!("{:>12}  {what}", seconds(notice.at_ms))
+}
+
+fn of_program(event: &Event) -> String {
+    let what = match &event.kind {
+        EventKind::CallSent { call, method } => format!("calls {method}  {call}"),
+        EventKind::CallArrived { call, method, .. } => format!("receives {method}  {call}"),
+        EventKind::ReturnSent { call } => format!("answers  {call}"),
+        EventKind::ReturnArrived { call, .. } => format!("has the answer  {call}"),
+        EventKind::DeadlineExpired { call } => format!("deadline passed  {call}"),
+        EventKind::Cancelled { call, .. } => format!("cancelled  {call}"),
+        EventKind::Spawned { control, child } => format!("{control} starts {child}"),
+        EventKind::Ended { control } => format!("{control} ends"),
+        EventKind::Point { control, label } => format!("point {label}  {control}"),
+        EventKind::Connected { connection } => format!("has connection {}", connection.nth),
+        EventKind::Accepted { connection, .. } => {
+            format!("accepts connection {} of {}", connection.nth, connection.client)
+        }
+        EventKind::Closed { connection } => format!("closes connection {}", connection.nth),
+    };
+    one_line(&format!("{}  {what}", event.id))
+}
