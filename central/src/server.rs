@@ -218,12 +218,17 @@ fn frame(hold: &HoldView, process: &str, depth: usize, calls: &[InFlight]) -> Fr
         Some(&call.control) == hold.control.as_ref() && call.depth as usize == depth
     };
     let call = calls.iter().find(of_it);
+    // While the innermost call stands, the clocks of all that wait for it stand too.
+    let stands = i64::try_from(hold.held_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+    let remaining = |call: &InFlight| {
+        u64::try_from(call.remaining_nanos.saturating_add(stands) / 1_000_000).unwrap_or_default()
+    };
     let millis =
         |length: std::time::Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
     FrameView {
         process: process.to_owned(),
         method: call.map(|call| call.method.clone()),
         age_ms: call.map(|call| millis(call.age)),
-        remaining_ms: call.map(|call| millis(call.remaining)),
+        remaining_ms: call.map(remaining),
     }
 }

@@ -138,6 +138,7 @@ pub struct InFlight {
     pub age: Duration,
     /// The delay of its control.
     pub delay: Delay,
-    /// What is left of its deadline, in virtual time.
-    pub remaining: Duration,
+    /// What is left of its deadline, in nanoseconds, if its clock runs: as long as
+    /// it waits for somebody who stands, that is too little by just that time.
+    pub remaining_nanos: i64,
 }

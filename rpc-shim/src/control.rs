@@ -24,7 +24,7 @@ use crate::process::Process;
 const FAR: Duration = Duration::from_secs(15 * 24 * 3_600);
 
 /// tarpc's own, for calls without any other.
-const DEADLINE_DEFAULT: Duration = Duration::from_secs(10);
+pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(10);
 
 tokio::task_local! {
     static CURRENT: Arc<Control>;
@@ -47,6 +47,8 @@ pub(crate) struct Control {
     /// Which call of its control brought it here.
     nth: Option<u64>,
     since: RealTime,
+    /// What it had of a deadline when it came.
+    allowed: Duration,
     deadline: OnceLock<Deadline>,
     calls: AtomicU64,
     children: Mutex<BTreeMap<String, u32>>,
@@ -70,6 +72,8 @@ pub(crate) struct Newcomer {
     pub(crate) method: Option<MethodName>,
     /// Which of the control's calls that is.
     pub(crate) nth: Option<u64>,
+    /// What it has of a deadline.
+    pub(crate) allowed: Duration,
     /// Where a call that was given its context finds it again.
     pub(crate) key: Key,
 }
@@ -89,6 +93,7 @@ impl Control {
             method: new.method,
             nth: new.nth,
             since: satellite.now(),
+            allowed: new.allowed,
             deadline: OnceLock::new(),
             calls: AtomicU64::new(0),
             children: Mutex::default(),
@@ -225,6 +230,7 @@ impl Control {
             is_free: self.is_free.load(Ordering::Relaxed),
             method: None,
             nth: None,
+            allowed: DEADLINE_DEFAULT,
             key: Key::unique(self.satellite.new_strand()),
         };
         Self::begin(&self.process, &self.satellite, new)
@@ -238,14 +244,15 @@ impl Control {
 
     /// The call that it handles, if it handles one.
     pub(crate) fn in_flight(&self) -> Option<InFlight> {
-        let due = self.deadline.get().map(|deadline| deadline.due);
+        let (clock, due) = (self.clock(), self.deadline.get().map(|deadline| deadline.due));
+        let due = due.unwrap_or((self.since - self.delay()) + self.allowed);
         Some(InFlight {
             control: self.id.clone(),
             method: self.method.clone()?,
             depth: u32::try_from(self.stack.0.len() - 1).unwrap_or(u32::MAX),
             age: self.satellite.now().since(self.since),
             delay: self.delay(),
-            remaining: due.map(|due| due.since(self.clock())).unwrap_or_default(),
+            remaining_nanos: due.as_nanos().saturating_sub(clock.as_nanos()),
         })
     }
 }

@@ -141,6 +141,7 @@ impl Process {
             is_free: false,
             method: None,
             nth: None,
+            allowed: control::DEADLINE_DEFAULT,
             key: Key::unique(satellite.new_strand()),
         };
         control::run_in_task(Control::begin(self, satellite, new), future)

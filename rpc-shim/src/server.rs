@@ -59,6 +59,7 @@ where
                 is_free: origin.is_free,
                 method: Some(method.clone()),
                 nth: Some(origin.call.nth),
+                allowed: origin.remaining,
                 key: Key::of(&ctx),
             },
         );

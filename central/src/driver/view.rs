@@ -173,7 +173,7 @@ impl Driver {
     }
 
     fn view_process(&self, now: RealTime, process: ProcessIndex, member: &Member) -> ProcessView {
-        let delay = self.central.delay(process);
+        let delay = self.central.delay(now, process);
         let paused = self.central.is_paused(process);
         let (held, waiting) = self.holds.count_in(process);
         let mut calls: Vec<String> = self.central.callees(process).map(|p| self.name(p)).collect();

@@ -277,9 +277,13 @@ impl<S: Safeguards> Central<S> {
         self.stops.iter().map(|(id, stop)| (id, stop.reason))
     }
 
-    /// The greatest delay of any client of a process.
-    pub fn delay(&self, process: ProcessIndex) -> Delay {
-        self.floor(process)
+    /// The delay of a process: the greatest of any client so far, or of whoever
+    /// stands in it now and is furthest behind.
+    pub fn delay(&self, now: RealTime, process: ProcessIndex) -> Delay {
+        let stops = self.stops.in_process(process).into_iter();
+        let standing = stops.filter_map(|id| self.stops.get(id)).filter(|s| s.reason.stands());
+        let standing = standing.map(|stop| now.delay_of(stop.clock)).max();
+        self.floor(process).max(standing.unwrap_or_default())
     }
 
     /// Whom a process can call.
