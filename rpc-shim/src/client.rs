@@ -1,7 +1,7 @@
 //! A call leaves and its response comes back: the client's half of the shim.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
@@ -28,13 +28,19 @@ const FAR_AWAY: Duration = Duration::from_secs(30 * 24 * 3_600);
 pub struct Client<Req, Resp> {
     channel: Channel<TracedRequest<Req>, TracedResponse<Resp>>,
     process: Process,
+    /// Whether anything has ever come back.
+    answered: Arc<AtomicBool>,
     _connection: Option<Arc<Connection>>,
 }
 
 impl<Req, Resp> Clone for Client<Req, Resp> {
     fn clone(&self) -> Self {
-        let (channel, process) = (self.channel.clone(), self.process.clone());
-        Self { channel, process, _connection: self._connection.clone() }
+        Self {
+            channel: self.channel.clone(),
+            process: self.process.clone(),
+            answered: self.answered.clone(),
+            _connection: self._connection.clone(),
+        }
     }
 }
 
@@ -63,7 +69,28 @@ where
     ) -> Self {
         let connection =
             process.satellite().map(|satellite| Arc::new(introduce(&channel, satellite, &process)));
-        Self { channel, process, _connection: connection }
+        Self { channel, process, answered: Arc::default(), _connection: connection }
+    }
+
+    /// What tarpc does, with a word about what may be behind it if nothing ever
+    /// comes back: an end that is not wrapped just closes the connection.
+    async fn exchange(
+        &self,
+        ctx: context::Context,
+        request: TracedRequest<Req>,
+    ) -> Result<TracedResponse<Resp>, RpcError> {
+        let response = self.channel.call(ctx, request).await;
+        if !self.answered.load(Ordering::Relaxed) {
+            let closed = matches!(response, Err(RpcError::Shutdown | RpcError::Channel(_)));
+            if !self.answered.swap(true, Ordering::Relaxed) && closed {
+                eprintln!(
+                    "ddbx: {}: a connection was closed before anything came back; if the server \
+                     is not wrapped by ddbx, wrap both ends or none",
+                    self.process.name()
+                );
+            }
+        }
+        response
     }
 
     async fn call_in_session(
@@ -133,7 +160,7 @@ where
             inside: None,
         };
         let answered = async {
-            let response = self.channel.call(ctx, Traced::with(meta, request)).await;
+            let response = self.exchange(ctx, Traced::with(meta, request)).await;
             let (meta, outcome) = match response {
                 Ok(Traced::With(meta, body)) => (Some(meta), flatten(body)),
                 Ok(Traced::Plain(body)) => (None, flatten(body)),
@@ -234,7 +261,7 @@ where
     async fn call(&self, ctx: context::Context, request: Req) -> Result<Resp, RpcError> {
         match self.process.satellite() {
             Some(satellite) => self.call_in_session(satellite, ctx, request).await,
-            None => match self.channel.call(ctx, Traced::Plain(request)).await? {
+            None => match self.exchange(ctx, Traced::Plain(request)).await? {
                 Traced::Plain(body) | Traced::With(_, body) => flatten(body),
                 Traced::Hello(_) => Err(unexpected()),
             },

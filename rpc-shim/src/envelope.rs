@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Once;
 
 use ddbx_protocol::{CallId, Delay, EventNumber, ProcessIndex, ProcessName};
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
@@ -159,14 +160,22 @@ impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Traced<
             return deserializer.deserialize_tuple(4, Elements(PhantomData));
         }
         let read = Readable::<Added<Box<M>, Box<Hello>>, T>::deserialize(deserializer);
-        let read = read.map_err(|error| de::Error::custom(format!("{NOT_WRAPPED} ({error})")))?;
+        let read = read.map_err(|error| de::Error::custom(not_wrapped(&error.to_string())))?;
         match (read.ddbx, read.body) {
             (None, Some(body)) => Ok(Self::Plain(body)),
             (Some(Added::Call(meta)), Some(body)) => Ok(Self::With(meta, body)),
             (Some(Added::Hello(hello)), None) => Ok(Self::Hello(hello)),
-            _ => Err(de::Error::custom(NOT_WRAPPED)),
+            _ => Err(de::Error::custom(not_wrapped("neither call nor introduction"))),
         }
     }
+}
+
+/// What is wrong with a message of an end that is not wrapped. tarpc just closes the
+/// connection, and not every program shows what tarpc logs: so it is also said aloud.
+fn not_wrapped(why: &str) -> String {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| eprintln!("ddbx: {NOT_WRAPPED}"));
+    format!("{NOT_WRAPPED} ({why})")
 }
 
 struct Elements<M, T>(PhantomData<(M, T)>);
@@ -191,7 +200,7 @@ impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Elements<M,
                 HELLO => Ok(Traced::Hello(next(from)?)),
                 _ => Err(de::Error::custom("an envelope of another version of ddbx")),
             },
-            _ => Err(de::Error::custom(NOT_WRAPPED)),
+            marker => Err(de::Error::custom(not_wrapped(&format!("it begins with {marker}")))),
         }
     }
 }
