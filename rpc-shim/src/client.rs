@@ -13,7 +13,7 @@ use tarpc::client::{Channel, RpcError};
 use tarpc::{RequestName, ServerError, context};
 use tokio::sync::watch;
 
-use crate::control::{self, Control};
+use crate::control::Control;
 use crate::envelope::{Hello, RequestMeta, Traced, TracedRequest, TracedResponse};
 use crate::naming;
 use crate::point::value;
@@ -105,7 +105,10 @@ where
         // Read before anything can hold it: from here on only virtual time counts.
         let remaining = match &control {
             Some(control) => control.remaining(ctx.deadline),
-            None => control::remaining(ctx.deadline),
+            None => {
+                let clock = satellite.now() - satellite.floor();
+                controls.deadlines.remaining(ctx.deadline, clock)
+            }
         };
         let (call, stack) = match &control {
             Some(control) => (control.next_call(), control.stack.clone()),
@@ -167,8 +170,11 @@ where
                 Ok(Traced::Hello(_)) => (None, Err(unexpected())),
                 Err(error) => (None, Err(error)),
             };
-            // An error that was made outside the handler's wrapper has no delay.
-            let (delay, is_free) = meta.as_ref().map_or((delay, false), |m| (m.delay, m.is_free));
+            // An error that was made outside the handler's wrapper has no delay. It may
+            // come from whoever is furthest behind.
+            let woken = || satellite.woken_by_anybody(began, delay);
+            let (delay, is_free) =
+                meta.as_ref().map_or_else(|| (woken(), false), |m| (m.delay, m.is_free));
             let is_free = is_free || passed.is_free;
             let arrival = satellite.arrive(
                 returning(delay, is_free),

@@ -17,14 +17,9 @@ use ddbx_satellite::logic::strand::{Strand, StrandId};
 use tokio::task::JoinHandle;
 
 use crate::controls::Key;
+use crate::deadlines::{DEADLINE_DEFAULT, FAR};
 use crate::naming;
 use crate::process::Process;
-
-/// Beyond this, a deadline was not meant: it is the one that tarpc was given.
-const FAR: Duration = Duration::from_secs(15 * 24 * 3_600);
-
-/// tarpc's own, for calls without any other.
-pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(10);
 
 tokio::task_local! {
     static CURRENT: Arc<Control>;
@@ -183,10 +178,10 @@ impl Control {
 
     /// What is left, in virtual time, of a deadline that a context shows.
     pub(crate) fn remaining(&self, shown: Instant) -> Duration {
-        let left = shown.saturating_duration_since(Instant::now());
+        let is_far = shown.saturating_duration_since(Instant::now()) > FAR;
         match self.deadline.get() {
-            Some(own) if own.shown == Some(shown) || left > FAR => own.due.since(self.clock()),
-            _ => left.min(FAR),
+            Some(own) if own.shown == Some(shown) || is_far => own.due.since(self.clock()),
+            _ => self.process.controls().deadlines.remaining(shown, self.clock()),
         }
     }
 
@@ -306,12 +301,6 @@ impl Drop for Elsewhere {
             control.satellite.inside(strand, control.delay());
         }
     }
-}
-
-/// What is left of a deadline without a control that knows better.
-pub(crate) fn remaining(shown: Instant) -> Duration {
-    let left = shown.saturating_duration_since(Instant::now());
-    if left > FAR { DEADLINE_DEFAULT } else { left }
 }
 
 /// The control of this task, wherever it is.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::control::Control;
+use crate::deadlines::Deadlines;
 use crate::naming::{self, Roots};
 
 /// Calls of different shards do not wait for each other.
@@ -47,6 +48,7 @@ pub(crate) struct Controls {
     peers: Mutex<BTreeMap<ProcessIndex, ProcessName>>,
     watched: Mutex<BTreeMap<String, Value>>,
     redacted: Mutex<Vec<String>>,
+    pub(crate) deadlines: Deadlines,
     pub(crate) served: AtomicU64,
     pub(crate) made: AtomicU64,
     from_outside: AtomicU64,

@@ -42,6 +42,7 @@
 mod client;
 mod control;
 mod controls;
+mod deadlines;
 mod envelope;
 mod init;
 mod naming;

@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use crate::client::Client;
 use crate::control::{self, Control, Newcomer};
 use crate::controls::{Controls, Key};
+use crate::deadlines::DEADLINE_DEFAULT;
 use crate::envelope::{TracedRequest, TracedResponse};
 use crate::naming;
 use crate::server::Server;
@@ -141,7 +142,7 @@ impl Process {
             is_free: false,
             method: None,
             nth: None,
-            allowed: control::DEADLINE_DEFAULT,
+            allowed: DEADLINE_DEFAULT,
             key: Key::unique(satellite.new_strand()),
         };
         control::run_in_task(Control::begin(self, satellite, new), future)

@@ -13,7 +13,7 @@ use tarpc::server::Serve;
 use tarpc::{RequestName, ServerError, context};
 
 use crate::client::{TakeArgs, method};
-use crate::control::{self, Control, Newcomer};
+use crate::control::{Control, Newcomer};
 use crate::controls::Key;
 use crate::envelope::{Hello, RequestMeta, ResponseMeta, Traced, TracedRequest, TracedResponse};
 use crate::point::value;
@@ -119,13 +119,15 @@ where
     ) -> Origin {
         let here = satellite.process();
         let Some(meta) = meta else {
-            let root = self.process.controls().root(&satellite.name(), request.name(), request);
+            let controls = self.process.controls();
+            let root = controls.root(&satellite.name(), request.name(), request);
+            let clock = satellite.now() - satellite.floor();
             return Origin {
                 call: CallId { control: root, nth: 0 },
                 stack: Stack::home(here),
                 delay: None,
                 is_free: false,
-                remaining: control::remaining(ctx.deadline),
+                remaining: controls.deadlines.remaining(ctx.deadline, clock),
                 sent: None,
             };
         };

@@ -4,7 +4,9 @@
 use std::sync::atomic::Ordering;
 
 use ddbx_protocol::attach::VALUE_BYTES_MAX;
-use ddbx_protocol::{AllOn, BreakpointId, Condition, ControlId, Delay, Gate, RealTime, Stack};
+use ddbx_protocol::{
+    AllOn, BreakpointId, Condition, ControlId, Delay, Gate, RealTime, Stack, VirtualTime,
+};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -93,6 +95,12 @@ impl Handle {
         }
     }
 
+    /// The delay of a strand that has waited since its clock showed `began`, and was
+    /// woken by nobody knows whom: it is charged as if by whoever is furthest behind.
+    pub fn woken_by_anybody(&self, began: VirtualTime, delay: Delay) -> Delay {
+        woken(self.now(), began, delay, self.floor())
+    }
+
     /// Whether a breakpoint waits for such an event.
     pub fn meets(&self, gate: impl FnOnce() -> Gate) -> bool {
         self.0.quiet_at.load(Ordering::Acquire) == BUSY
@@ -158,10 +166,14 @@ impl Core {
     fn woken(&mut self, now: RealTime, inside: Option<StrandId>, delay: Delay) -> Delay {
         let Some(id) = inside else { return delay };
         let Some(since) = self.satellite.inside_since(id) else { return delay };
-        let floor = self.satellite.floor().max(delay);
-        let woken = clock::wake(now, since - delay, now - floor, [delay, floor], &AllOn);
+        let woken = woken(now, since - delay, delay, self.satellite.floor());
         self.satellite.handle_wake_inside(now, id, woken)
     }
+}
+
+fn woken(now: RealTime, began: VirtualTime, delay: Delay, floor: Delay) -> Delay {
+    let floor = floor.max(delay);
+    clock::wake(now, began, now - floor, [delay, floor], &AllOn)
 }
 
 /// Somebody at a gate.
