@@ -14,7 +14,7 @@ use tarpc::{RequestName, ServerError, context};
 use tokio::sync::watch;
 
 use crate::control::Control;
-use crate::envelope::{Hello, RequestMeta, Traced, TracedRequest, TracedResponse};
+use crate::envelope::{Hello, RequestMeta, SentDelay, Traced, TracedRequest, TracedResponse};
 use crate::naming;
 use crate::point::value;
 use crate::process::Process;
@@ -148,7 +148,7 @@ where
         let meta = RequestMeta {
             stack: stack.0.to_vec(),
             call: call.clone(),
-            delay,
+            delay: SentDelay::Leaves { satellite: satellite.clone(), at: began, delay },
             is_free: passed.is_free,
             remaining_nanos: u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX),
             sent,

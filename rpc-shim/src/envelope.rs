@@ -8,7 +8,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Once;
 
-use ddbx_protocol::{CallId, Delay, EventNumber, ProcessIndex, ProcessName};
+use ddbx_protocol::{CallId, Delay, EventNumber, ProcessIndex, ProcessName, VirtualTime};
+use ddbx_satellite::driver::Handle;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Serialize, Serializer};
@@ -44,7 +45,7 @@ pub(crate) type TracedRequest<Req> = Traced<RequestMeta, Req>;
 pub(crate) type TracedResponse<Resp> = Traced<ResponseMeta, Result<Resp, ServerError>>;
 
 /// What travels with a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RequestMeta {
     /// The processes that wait for the call, the outermost first.
     #[serde(deserialize_with = "bounded")]
@@ -52,13 +53,55 @@ pub struct RequestMeta {
     /// Whose call, and which of its calls.
     pub(crate) call: CallId,
     /// The delay of the strand.
-    pub(crate) delay: Delay,
+    pub(crate) delay: SentDelay,
     /// Whether the user has let it go on anyway.
     pub(crate) is_free: bool,
     /// What is left of the deadline, in nanoseconds of virtual time.
     pub(crate) remaining_nanos: u64,
     /// The departure that this is, in the last process of the stack.
     pub(crate) sent: EventNumber,
+}
+
+/// The delay of a request. One that leaves its caller may still wait in tarpc's own
+/// queue for others to be answered: what that costs is known when it is really sent.
+#[derive(Clone)]
+pub(crate) enum SentDelay {
+    /// On its way.
+    Leaves {
+        satellite: Handle,
+        /// What its clock showed.
+        at: VirtualTime,
+        delay: Delay,
+    },
+    /// It has arrived, over a wire.
+    Arrived(Delay),
+}
+
+impl SentDelay {
+    pub(crate) fn now(&self) -> Delay {
+        match self {
+            Self::Leaves { satellite, at, delay } => satellite.woken_by_anybody(*at, *delay),
+            Self::Arrived(delay) => *delay,
+        }
+    }
+}
+
+impl fmt::Debug for SentDelay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.now().fmt(f)
+    }
+}
+
+impl Serialize for SentDelay {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.now().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for SentDelay {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Delay::deserialize(deserializer).map(Self::Arrived)
+    }
 }
 
 /// What travels with a response.

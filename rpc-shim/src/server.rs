@@ -137,7 +137,7 @@ where
         }
         Origin {
             stack: Stack(meta.stack.iter().copied().chain([here]).collect()),
-            delay: Some(meta.delay),
+            delay: Some(meta.delay.now()),
             is_free: meta.is_free,
             remaining: Duration::from_nanos(meta.remaining_nanos),
             sent: caller.map(|caller| (caller, meta.sent)),

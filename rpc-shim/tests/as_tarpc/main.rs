@@ -9,6 +9,7 @@
 
 mod examples;
 mod functional;
+mod holds;
 mod hooks;
 mod lifecycle;
 mod limits;
@@ -45,6 +46,9 @@ async fn run_all() {
             joined, an_error_cancels_the_others, a_counter, a_dropped_channel_aborts_its_requests,
             types_of_ones_own, a_few_and_a_large_one;
         examples: readme, squeezed, custom_transport, tracing;
+        holds: one_context_for_several_calls, one_context_for_several_calls_in_a_handler,
+            a_handler_that_waits_for_one_that_is_held, a_queue_in_the_client,
+            a_connection_lost_after_a_hold;
         hooks: before, before_outside, before_a_list, after, before_and_after, a_shorter_deadline;
         lifecycle: what_a_handler_sees, a_slow_handler, a_deadline_ends_the_handler, past_deadline,
             a_dropped_call, a_timeout_of_the_callers, select, a_panic, a_server_that_went,

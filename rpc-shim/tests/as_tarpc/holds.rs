@@ -1,14 +1,9 @@
-//! Scenarios in which a wrapped service is not yet like a plain one.
-
-#![allow(clippy::unwrap_used, dead_code, unused_imports, unused_macros, missing_docs)]
-
-#[path = "as_tarpc/settings.rs"]
-mod settings;
+//! Scenarios in which it is easy to let a stop be noticed.
 
 use std::io;
 use std::sync::Arc;
 
-use settings::{OnDrop, connect, everywhere, show, within};
+use crate::settings::{self, OnDrop, connect, everywhere, show, within};
 use tarpc::ServerError;
 use tarpc::client;
 use tarpc::client::stub::Stub as _;
@@ -16,8 +11,7 @@ use tarpc::server;
 use tokio::sync::Notify;
 
 /// One context for several calls, as in tarpc's example `tracing`, or with `Retry`.
-#[tokio::test]
-async fn one_context_for_several_calls() {
+pub async fn one_context_for_several_calls() {
     everywhere!(["2", "3"], |world| {
         let successor = server::serve(|_, i: u32| async move { Ok(i + 1) });
         let client = connect!(world.process("client"), world.process("server"), successor);
@@ -28,8 +22,7 @@ async fn one_context_for_several_calls() {
 }
 
 /// The same in a handler, with a context of its own.
-#[tokio::test]
-async fn one_context_for_several_calls_in_a_handler() {
+pub async fn one_context_for_several_calls_in_a_handler() {
     everywhere!(["5"], |world| {
         let front = world.process("front");
         let successor = server::serve(|_, i: u32| async move { Ok(i + 1) });
@@ -50,8 +43,7 @@ fn failed(error: client::RpcError) -> ServerError {
 }
 
 /// A handler waits, by means that ddbx does not see, for another one that is held.
-#[tokio::test]
-async fn a_handler_that_waits_for_one_that_is_held() {
+pub async fn a_handler_that_waits_for_one_that_is_held() {
     everywhere!(["0", "1"], |world| {
         let start = Arc::new(Notify::new());
         let service = server::serve(move |_, number: u32| async move {
@@ -69,8 +61,7 @@ async fn a_handler_that_waits_for_one_that_is_held() {
 }
 
 /// The second call waits in tarpc's queue for the first, which is held.
-#[tokio::test]
-async fn a_queue_in_the_client() {
+pub async fn a_queue_in_the_client() {
     everywhere!(["1", "2"], |world| {
         let service = server::serve(|_, number: u32| async move { Ok(number) });
         let (near, far) = tarpc::transport::channel::unbounded();
@@ -86,8 +77,7 @@ async fn a_queue_in_the_client() {
 
 /// A connection is lost when the call has been held: its error comes with less delay
 /// than the call has.
-#[tokio::test]
-async fn a_connection_lost_after_a_hold() {
+pub async fn a_connection_lost_after_a_hold() {
     everywhere!(["gone"], |world| {
         let (started, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (start, end) = (started.clone(), ended.clone());
