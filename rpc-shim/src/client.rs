@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use ddbx_protocol::{CallId, ConnectionId, EventKind, Gate, MethodName, RpcEvent, Stack};
+use ddbx_protocol::{
+    CallId, ConnectionId, EventKind, EventNumber, Gate, MethodName, ProcessIndex, ProcessName,
+    RpcEvent, Stack,
+};
 use ddbx_satellite::driver::{Captured, Handle, TimerOf, Visit};
 use serde::Serialize;
 use tarpc::client::stub::Stub;
 use tarpc::client::{Channel, RpcError};
 use tarpc::{RequestName, ServerError, context};
-use tokio::sync::watch;
 
 use crate::control::Control;
 use crate::envelope::{Hello, RequestMeta, SentDelay, Traced, TracedRequest, TracedResponse};
@@ -28,9 +29,7 @@ const FAR_AWAY: Duration = Duration::from_secs(30 * 24 * 3_600);
 pub struct Client<Req, Resp> {
     channel: Channel<TracedRequest<Req>, TracedResponse<Resp>>,
     process: Process,
-    /// Whether anything has ever come back.
-    answered: Arc<AtomicBool>,
-    _connection: Option<Arc<Connection>>,
+    connection: Arc<Connection>,
 }
 
 impl<Req, Resp> Clone for Client<Req, Resp> {
@@ -38,23 +37,60 @@ impl<Req, Resp> Clone for Client<Req, Resp> {
         Self {
             channel: self.channel.clone(),
             process: self.process.clone(),
-            answered: self.answered.clone(),
-            _connection: self._connection.clone(),
+            connection: self.connection.clone(),
         }
     }
 }
 
 /// Lasts as long as any clone of a client.
 struct Connection {
-    satellite: Handle,
-    id: ConnectionId,
-    _open: watch::Sender<()>,
+    process: Process,
+    /// Counted by this end; 0 without a session.
+    nth: u32,
+    connected: EventNumber,
+    /// Whether anything has ever come back.
+    answered: AtomicBool,
+    /// Whether the other end has said who it is.
+    met: AtomicBool,
+}
+
+impl Connection {
+    fn new(process: &Process) -> Self {
+        let nth = process.satellite().map_or(0, |_| process.controls().next_connection());
+        let (answered, met) = (AtomicBool::new(false), AtomicBool::new(false));
+        let connected = EventNumber::default();
+        let mut new = Self { process: process.clone(), nth, connected, answered, met };
+        new.connected = new.note(|connection| EventKind::Connected { connection });
+        new
+    }
+
+    fn note(&self, kind: impl FnOnce(ConnectionId) -> EventKind) -> EventNumber {
+        let Some(satellite) = self.process.satellite() else { return EventNumber::default() };
+        let id = || ConnectionId { client: satellite.name(), nth: self.nth };
+        satellite.note(satellite.floor(), || kind(id()))
+    }
+
+    /// What a request says of the connection, as long as it may be new to the other end.
+    fn hello(&self, satellite: &Handle) -> Option<Hello> {
+        let met = self.met.load(Ordering::Relaxed);
+        let (connection, connected) = (self.nth, self.connected);
+        (!met).then(|| Hello { name: satellite.name(), connection, connected })
+    }
+
+    /// The other end has said who it is.
+    fn meet(&self, satellite: &Handle, from: ProcessIndex, name: Option<&ProcessName>) {
+        if let Some(name) = name
+            && !self.met.swap(true, Ordering::Relaxed)
+        {
+            self.process.controls().meet(from, name.clone());
+            satellite.connected(from);
+        }
+    }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let closed = || EventKind::Closed { connection: self.id.clone() };
-        self.satellite.note(self.satellite.floor(), closed);
+        self.note(|connection| EventKind::Closed { connection });
     }
 }
 
@@ -67,9 +103,8 @@ where
         channel: Channel<TracedRequest<Req>, TracedResponse<Resp>>,
         process: Process,
     ) -> Self {
-        let connection =
-            process.satellite().map(|satellite| Arc::new(introduce(&channel, satellite, &process)));
-        Self { channel, process, answered: Arc::default(), _connection: connection }
+        let connection = Arc::new(Connection::new(&process));
+        Self { channel, process, connection }
     }
 
     /// What tarpc does, with a word about what may be behind it if nothing ever
@@ -80,9 +115,10 @@ where
         request: TracedRequest<Req>,
     ) -> Result<TracedResponse<Resp>, RpcError> {
         let response = self.channel.call(ctx, request).await;
-        if !self.answered.load(Ordering::Relaxed) {
+        let answered = &self.connection.answered;
+        if !answered.load(Ordering::Relaxed) {
             let closed = matches!(response, Err(RpcError::Shutdown | RpcError::Channel(_)));
-            if !self.answered.swap(true, Ordering::Relaxed) && closed {
+            if !answered.swap(true, Ordering::Relaxed) && closed {
                 eprintln!(
                     "ddbx: {}: a connection was closed before anything came back; if the server \
                      is not wrapped by ddbx, wrap both ends or none",
@@ -152,6 +188,7 @@ where
             is_free: passed.is_free,
             remaining_nanos: u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX),
             sent,
+            hello: self.connection.hello(satellite),
         };
         ctx.deadline = Instant::now() + FAR_AWAY;
 
@@ -165,9 +202,11 @@ where
         let answered = async {
             let response = self.exchange(ctx, Traced::with(meta, request)).await;
             let (meta, outcome) = match response {
-                Ok(Traced::With(meta, body)) => (Some(meta), flatten(body)),
+                Ok(Traced::With(meta, body)) => {
+                    self.connection.meet(satellite, meta.from, meta.name.as_ref());
+                    (Some(meta), flatten(body))
+                }
                 Ok(Traced::Plain(body)) => (None, flatten(body)),
-                Ok(Traced::Hello(_)) => (None, Err(unexpected())),
                 Err(error) => (None, Err(error)),
             };
             // An error that was made outside the handler's wrapper has no delay. It may
@@ -216,46 +255,6 @@ where
     }
 }
 
-/// A new connection says who it is, before anything else goes over it.
-fn introduce<Req, Resp>(
-    channel: &Channel<TracedRequest<Req>, TracedResponse<Resp>>,
-    satellite: &Handle,
-    process: &Process,
-) -> Connection
-where
-    Req: RequestName + Send + 'static,
-    Resp: Send + 'static,
-{
-    let id = ConnectionId { client: satellite.name(), nth: process.controls().next_connection() };
-    let sent =
-        satellite.note(satellite.floor(), || EventKind::Connected { connection: id.clone() });
-    let hello =
-        Hello { process: satellite.process(), name: id.client.clone(), connection: id.nth, sent };
-    let (open, mut closed) = watch::channel(());
-    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        let (channel, satellite, process) = (channel.clone(), satellite.clone(), process.clone());
-        let mut introduced = Box::pin(async move {
-            let request = Traced::Hello(Box::new(hello));
-            let answer = channel.call(context::current(), request);
-            // It must not keep a connection open that nobody uses any more.
-            let answer = tokio::select! {
-                answer = answer => answer,
-                _ = closed.changed() => return,
-            };
-            if let Ok(Traced::Hello(peer)) = answer {
-                process.controls().meet(peer.process, peer.name);
-                satellite.connected(peer.process);
-            }
-        });
-        // Begun here, so that it is first on its way.
-        let begun = introduced.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        if begun.is_pending() {
-            runtime.spawn(introduced);
-        }
-    }
-    Connection { satellite: satellite.clone(), id, _open: open }
-}
-
 impl<Req, Resp> Stub for Client<Req, Resp>
 where
     Req: RequestName + Serialize + Send + 'static,
@@ -269,7 +268,6 @@ where
             Some(satellite) => self.call_in_session(satellite, ctx, request).await,
             None => match self.exchange(ctx, Traced::Plain(request)).await? {
                 Traced::Plain(body) | Traced::With(_, body) => flatten(body),
-                Traced::Hello(_) => Err(unexpected()),
             },
         }
     }
@@ -311,9 +309,4 @@ fn flatten<Resp>(body: Result<Resp, ServerError>) -> Result<Resp, RpcError> {
         Err(error) if is_deadline(&error) => Err(RpcError::DeadlineExceeded),
         body => Ok(body?),
     }
-}
-
-fn unexpected() -> RpcError {
-    let detail = "ddbx: the other end answered a call with an introduction".to_owned();
-    RpcError::Server(ServerError::new(std::io::ErrorKind::InvalidData, detail))
 }

@@ -1,6 +1,6 @@
 //! The controls that are in a process now, and what else people want to see of it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -12,10 +12,14 @@ use serde_json::{Map, Value};
 
 use crate::control::Control;
 use crate::deadlines::Deadlines;
+use crate::envelope::Hello;
 use crate::naming::{self, Roots};
 
 /// Calls of different shards do not wait for each other.
 const SHARDS: usize = 16;
+
+/// How many connections are remembered. One that was forgotten is met again.
+const CONNECTIONS_MAX: usize = 64 * 1024;
 
 /// How many values of a process can be watched.
 const WATCHED_MAX: usize = 256;
@@ -46,6 +50,8 @@ pub(crate) struct Controls {
     /// Names of those that begin here.
     roots: Mutex<Roots>,
     peers: Mutex<BTreeMap<ProcessIndex, ProcessName>>,
+    /// Connections of others that have been accepted.
+    accepted: Mutex<BTreeSet<(ProcessIndex, u32)>>,
     watched: Mutex<BTreeMap<String, Value>>,
     redacted: Mutex<Vec<String>>,
     pub(crate) deadlines: Deadlines,
@@ -102,6 +108,16 @@ impl Controls {
     /// A peer has introduced itself.
     pub(crate) fn meet(&self, process: ProcessIndex, name: ProcessName) {
         lock(&self.peers).insert(process, name);
+    }
+
+    /// A call comes over this connection; true for the first one.
+    pub(crate) fn meet_connection(&self, caller: ProcessIndex, hello: &Hello) -> bool {
+        self.meet(caller, hello.name.clone());
+        let mut accepted = lock(&self.accepted);
+        if accepted.len() >= CONNECTIONS_MAX {
+            accepted.clear();
+        }
+        accepted.insert((caller, hello.connection))
     }
 
     /// An event of another process.

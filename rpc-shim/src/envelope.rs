@@ -20,11 +20,7 @@ const STACK_MAX: usize = 256;
 
 // Neither can begin the number of a method, in any of bincode's ways to write one.
 const PLAIN: u8 = 255;
-const MORE: u8 = 254;
-
-// What comes after `MORE`.
-const CALL: u8 = 0;
-const HELLO: u8 = 1;
+const WITH_META: u8 = 254;
 
 const NOT_WRAPPED: &str = "not a ddbx envelope: the other end of this connection is not wrapped \
                            by ddbx; wrap both ends or none";
@@ -37,8 +33,6 @@ pub enum Traced<M, T> {
     Plain(T),
     /// A message of a session.
     With(Box<M>, T),
-    /// A connection introduces itself; there is no message.
-    Hello(Box<Hello>),
 }
 
 pub(crate) type TracedRequest<Req> = Traced<RequestMeta, Req>;
@@ -60,6 +54,9 @@ pub struct RequestMeta {
     pub(crate) remaining_nanos: u64,
     /// The departure that this is, in the last process of the stack.
     pub(crate) sent: EventNumber,
+    /// Who that is, until something has come back over the connection. (A request of
+    /// its own would be seen by hooks around the wrapper, and count in tarpc's limits.)
+    pub(crate) hello: Option<Hello>,
 }
 
 /// The delay of a request. One that leaves its caller may still wait in tarpc's own
@@ -115,19 +112,19 @@ pub struct ResponseMeta {
     pub(crate) from: ProcessIndex,
     /// The departure that this is there.
     pub(crate) sent: EventNumber,
+    /// Its name, if the caller has introduced itself.
+    pub(crate) name: Option<ProcessName>,
 }
 
-/// How the two ends of a connection introduce themselves.
+/// How a connection introduces itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Its number.
-    pub(crate) process: ProcessIndex,
-    /// Its name in the session.
+    /// The caller's name in the session.
     pub(crate) name: ProcessName,
-    /// The connection, counted by the end that dialled.
+    /// The connection, counted by the caller.
     pub(crate) connection: u32,
-    /// The departure that this is.
-    pub(crate) sent: EventNumber,
+    /// Its beginning there.
+    pub(crate) connected: EventNumber,
 }
 
 impl<M, T> Traced<M, T> {
@@ -140,7 +137,6 @@ impl<M, T: RequestName> RequestName for Traced<M, T> {
     fn name(&self) -> &str {
         match self {
             Self::Plain(body) | Self::With(_, body) => body.name(),
-            Self::Hello(_) => "ddbx.hello",
         }
     }
 }
@@ -148,68 +144,49 @@ impl<M, T: RequestName> RequestName for Traced<M, T> {
 /// In a format for people: `{"ddbx": null, "body": …}`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Readable<A, T> {
-    ddbx: Option<A>,
-    body: Option<T>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Added<M, H> {
-    Call(M),
-    Hello(H),
+struct Readable<M, T> {
+    ddbx: Option<M>,
+    body: T,
 }
 
 impl<M: Serialize, T: Serialize> Serialize for Traced<M, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             let (ddbx, body) = match self {
-                Self::Plain(body) => (None, Some(body)),
-                Self::With(meta, body) => (Some(Added::Call(meta)), Some(body)),
-                Self::Hello(hello) => (Some(Added::Hello(hello)), None),
+                Self::Plain(body) => (None, body),
+                Self::With(meta, body) => (Some(meta), body),
             };
             return Readable { ddbx, body }.serialize(serializer);
         }
-        let elements = match self {
-            Self::Plain(_) => 2,
-            Self::With(..) => 4,
-            Self::Hello(_) => 3,
-        };
-        let mut tuple = serializer.serialize_tuple(elements)?;
         match self {
             Self::Plain(body) => {
+                let mut tuple = serializer.serialize_tuple(2)?;
                 tuple.serialize_element(&PLAIN)?;
                 tuple.serialize_element(body)?;
+                tuple.end()
             }
             Self::With(meta, body) => {
-                tuple.serialize_element(&MORE)?;
-                tuple.serialize_element(&CALL)?;
+                let mut tuple = serializer.serialize_tuple(3)?;
+                tuple.serialize_element(&WITH_META)?;
                 tuple.serialize_element(meta)?;
                 tuple.serialize_element(body)?;
-            }
-            Self::Hello(hello) => {
-                tuple.serialize_element(&MORE)?;
-                tuple.serialize_element(&HELLO)?;
-                tuple.serialize_element(hello)?;
+                tuple.end()
             }
         }
-        tuple.end()
     }
 }
 
 impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Traced<M, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if !deserializer.is_human_readable() {
-            return deserializer.deserialize_tuple(4, Elements(PhantomData));
+            return deserializer.deserialize_tuple(3, Elements(PhantomData));
         }
-        let read = Readable::<Added<Box<M>, Box<Hello>>, T>::deserialize(deserializer);
+        let read = Readable::<Box<M>, T>::deserialize(deserializer);
         let read = read.map_err(|error| de::Error::custom(not_wrapped(&error.to_string())))?;
-        match (read.ddbx, read.body) {
-            (None, Some(body)) => Ok(Self::Plain(body)),
-            (Some(Added::Call(meta)), Some(body)) => Ok(Self::With(meta, body)),
-            (Some(Added::Hello(hello)), None) => Ok(Self::Hello(hello)),
-            _ => Err(de::Error::custom(not_wrapped("neither call nor introduction"))),
-        }
+        Ok(match read.ddbx {
+            None => Self::Plain(read.body),
+            Some(meta) => Self::With(meta, read.body),
+        })
     }
 }
 
@@ -238,11 +215,7 @@ impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Elements<M,
         let from = &mut elements;
         match next::<u8, A>(from)? {
             PLAIN => Ok(Traced::Plain(next(from)?)),
-            MORE => match next::<u8, A>(from)? {
-                CALL => Ok(Traced::With(next(from)?, next(from)?)),
-                HELLO => Ok(Traced::Hello(next(from)?)),
-                _ => Err(de::Error::custom("an envelope of another version of ddbx")),
-            },
+            WITH_META => Ok(Traced::With(next(from)?, next(from)?)),
             marker => Err(de::Error::custom(not_wrapped(&format!("it begins with {marker}")))),
         }
     }

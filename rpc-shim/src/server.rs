@@ -106,7 +106,8 @@ where
         };
         let sent = satellite.note(delay, || EventKind::ReturnSent { call: origin.call });
         let (is_free, from) = (control.visit().is_free, satellite.process());
-        Traced::with(ResponseMeta { delay, is_free, from, sent }, outcome)
+        let name = origin.introduced.then(|| satellite.name());
+        Traced::with(ResponseMeta { delay, is_free, from, sent, name }, outcome)
     }
 
     /// Where a call comes from.
@@ -129,13 +130,19 @@ where
                 is_free: false,
                 remaining: controls.deadlines.remaining(ctx.deadline, clock),
                 sent: None,
+                introduced: false,
             };
         };
         let caller = meta.stack.last().copied();
+        let introduced = meta.hello.is_some();
         if let Some(caller) = caller {
             satellite.accepted(caller);
+            if let Some(hello) = meta.hello {
+                self.meet(satellite, caller, hello);
+            }
         }
         Origin {
+            introduced,
             stack: Stack(meta.stack.iter().copied().chain([here]).collect()),
             delay: Some(meta.delay.now()),
             is_free: meta.is_free,
@@ -145,17 +152,15 @@ where
         }
     }
 
-    /// A new connection introduces itself.
-    fn meet(&self, satellite: &Handle, peer: Hello) -> TracedResponse<S::Resp> {
+    /// A call comes over a connection that may be new.
+    fn meet(&self, satellite: &Handle, caller: ProcessIndex, hello: Hello) {
         let controls = self.process.controls();
-        controls.meet(peer.process, peer.name.clone());
-        satellite.accepted(peer.process);
-        let sent = satellite.note(satellite.floor(), || EventKind::Accepted {
-            connection: ConnectionId { client: peer.name, nth: peer.connection },
-            sent_as: controls.event_of(peer.process, peer.sent),
-        });
-        let (process, name) = (satellite.process(), satellite.name());
-        Traced::Hello(Box::new(Hello { process, name, connection: peer.connection, sent }))
+        if controls.meet_connection(caller, &hello) {
+            satellite.note(satellite.floor(), || EventKind::Accepted {
+                connection: ConnectionId { client: hello.name, nth: hello.connection },
+                sent_as: controls.event_of(caller, hello.connected),
+            });
+        }
     }
 }
 
@@ -167,6 +172,8 @@ struct Origin {
     is_free: bool,
     remaining: Duration,
     sent: Option<(ProcessIndex, EventNumber)>,
+    /// Whether the caller has said who it is, and waits for the same.
+    introduced: bool,
 }
 
 impl<S: Serve> Serve for Server<S>
@@ -182,13 +189,11 @@ where
         ctx: context::Context,
         request: Self::Req,
     ) -> Result<Self::Resp, ServerError> {
-        let satellite = self.process.satellite().cloned();
-        let (meta, body) = match (request, &satellite) {
-            (Traced::Hello(peer), Some(satellite)) => return Ok(self.meet(satellite, *peer)),
-            (Traced::Hello(_), None) => return Ok(Traced::Plain(Err(alone()))),
-            (Traced::Plain(body), _) => (None, body),
-            (Traced::With(meta, body), _) => (Some(meta), body),
+        let (meta, body) = match request {
+            Traced::Plain(body) => (None, body),
+            Traced::With(meta, body) => (Some(meta), body),
         };
+        let satellite = self.process.satellite().cloned();
         match satellite {
             Some(satellite) => Ok(self.serve_in_session(&satellite, ctx, meta, body).await),
             None => Ok(Traced::Plain(self.service.serve(ctx, body).await)),
@@ -205,9 +210,4 @@ fn result<Resp: Serialize>(outcome: &Result<Resp, ServerError>) -> serde_json::V
 
 pub(crate) fn is_deadline(error: &ServerError) -> bool {
     error.kind == io::ErrorKind::TimedOut && error.detail == DEADLINE
-}
-
-/// This end has no session to introduce itself in.
-fn alone() -> ServerError {
-    ServerError::new(io::ErrorKind::Unsupported, "ddbx: there is no session here".to_owned())
 }
