@@ -7,6 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 mod central;
+pub mod demo;
 mod exit;
 pub mod plan;
 pub mod run;
@@ -39,6 +40,7 @@ Exit codes:
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(demo::DemoArgs),
     Run(run::RunArgs),
     Central(central::CentralArgs),
     Ps(processes::PsArgs),
@@ -61,6 +63,8 @@ enum Command {
         /// Which shell
         shell: Shell,
     },
+    #[command(hide = true)]
+    DemoShop(demo::ShopArgs),
 }
 
 /// Runs the command line of this process.
@@ -90,6 +94,8 @@ pub fn main() -> ExitCode {
             clap_complete::generate(shell, &mut Cli::command(), "ddbx", &mut std::io::stdout());
             Ok(())
         }
+        Command::Demo(args) => demo::run(&args),
+        Command::DemoShop(args) => demo::run_shop(&args),
     };
     exit::code(outcome)
 }
