@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use ddbx_central::driver::Session;
 use ddbx_central::server;
+use ddbx_protocol::HoldId;
 use ddbx_protocol::control::{
-    HoldReason, HoldView, Notice, ProcessState, ProcessView, Reply, Request, Wanted, What, Whom,
+    HoldView, Notice, ProcessState, ProcessView, Reply, Request, Wanted, What, Whom,
 };
 use ddbx_protocol::link::{Address, Listener};
 use ddbx_protocol::session::HEARTBEAT;
@@ -34,31 +35,37 @@ pub(super) struct Stop {
     pub(super) hit: HoldView,
     /// From its real begin to its real end.
     pub(super) held: Duration,
-    /// Whoever had to wait at its end, by process.
+    pub(super) around: Around,
+}
+
+/// How the others were doing, at the end of a stop.
+#[derive(Debug, Serialize)]
+pub(super) struct Around {
+    /// In which processes somebody had to wait.
     pub(super) waited: Vec<Waited>,
-    /// Whoever did not.
+    /// In which nobody had to.
     pub(super) went_on: Vec<WentOn>,
+    /// For how long it was counted what those did.
+    pub(super) counted_ms: u64,
 }
 
 /// A process in which somebody had to wait.
 #[derive(Debug, Serialize)]
 pub(super) struct Waited {
     pub(super) process: String,
-    /// Before which event the first of them stood.
-    pub(super) at: String,
-    /// Which hold that one waited for; none inside the process that is held itself.
-    pub(super) hold: Option<u64>,
-    /// Where that hold was.
-    pub(super) behind: String,
-    /// How many stood in the process.
-    pub(super) standing: u64,
+    /// For which hold the first of them waited; none if for its own process, which is held.
+    pub(super) hold: Option<HoldId>,
+    /// Where that is.
+    pub(super) held_in: String,
+    /// Before which events they stood, and how many before each.
+    pub(super) at: BTreeMap<String, u64>,
 }
 
 /// A process in which nobody had to wait.
 #[derive(Debug, Serialize)]
 pub(super) struct WentOn {
     pub(super) process: String,
-    /// Calls that it made or served during the last part of the stop.
+    /// How many calls it made and served. None if all who would call it waited.
     pub(super) calls: u64,
 }
 
@@ -107,9 +114,9 @@ impl Debugger {
         tell(&hit)?;
         // By then everybody has said how it is doing now.
         sleep(2 * HEARTBEAT).await;
-        let before = self.calls_so_far();
+        let (before, since) = (self.calls_so_far(), Instant::now());
         sleep_until(ends).await;
-        let (waited, went_on) = self.look_around(&hit, &before)?;
+        let around = self.look_around(&hit, &before, since)?;
         match self.request(Request::Continue(Whom::Hold(hit.id)))? {
             Reply::Done(_) => {}
             other => return Err(refused(other)),
@@ -119,14 +126,15 @@ impl Debugger {
             _ => None,
         };
         let held_ms = heard(&mut notices, "the one at the breakpoint goes on", goes_on).await?;
-        Ok(Stop { hit, held: Duration::from_millis(held_ms), waited, went_on })
+        Ok(Stop { hit, held: Duration::from_millis(held_ms), around })
     }
 
     fn look_around(
         &self,
         hit: &HoldView,
         before: &BTreeMap<String, u64>,
-    ) -> Result<(Vec<Waited>, Vec<WentOn>), DemoError> {
+        since: Instant,
+    ) -> Result<Around, DemoError> {
         let holds = match self.request(Request::Holds)? {
             Reply::Holds(holds) => holds,
             other => return Err(refused(other)),
@@ -134,17 +142,17 @@ impl Debugger {
         let (mut waited, mut went_on) = (Vec::new(), Vec::new());
         for process in self.processes() {
             let stands = |hold: &&HoldView| hold.process == process.name && hold.id != hit.id;
-            match holds.iter().find(stands) {
-                Some(first) => waited.push(Waited::new(first, &process, hit, &holds)),
-                None if process.state == ProcessState::Running => {
-                    let calls = process.made + process.served;
-                    let before = before.get(&process.name).copied().unwrap_or_default();
-                    went_on.push(WentOn { process: process.name, calls: calls - before });
-                }
-                None => {}
+            let standing: Vec<&HoldView> = holds.iter().filter(stands).collect();
+            if let Some(first) = standing.first() {
+                waited.push(Waited::new(first, &standing, &holds));
+            } else if process.state == ProcessState::Running {
+                let before = before.get(&process.name).copied().unwrap_or_default();
+                let calls = (process.made + process.served).saturating_sub(before);
+                went_on.push(WentOn { process: process.name, calls });
             }
         }
-        Ok((waited, went_on))
+        let counted_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(Around { waited, went_on, counted_ms })
     }
 
     fn calls_so_far(&self) -> BTreeMap<String, u64> {
@@ -171,15 +179,17 @@ impl Drop for Debugger {
 }
 
 impl Waited {
-    fn new(first: &HoldView, process: &ProcessView, hit: &HoldView, holds: &[HoldView]) -> Self {
-        let behind = holds.iter().find(|hold| Some(&hold.id) == first.because_of.first());
-        let behind = behind.or((first.reason == HoldReason::Delay).then_some(hit));
+    fn new(first: &HoldView, standing: &[&HoldView], holds: &[HoldView]) -> Self {
+        let waits_for = holds.iter().find(|hold| first.because_of.first() == Some(&hold.id));
+        let mut at = BTreeMap::new();
+        for hold in standing {
+            *at.entry(hold.at.clone()).or_default() += 1;
+        }
         Self {
-            process: process.name.clone(),
-            at: first.at.clone(),
-            hold: behind.map(|hold| hold.id.0),
-            behind: behind.map_or(&first.process, |hold| &hold.process).clone(),
-            standing: holds.iter().filter(|hold| hold.process == process.name).count() as u64,
+            process: first.process.clone(),
+            hold: waits_for.map(|hold| hold.id),
+            held_in: waits_for.map_or(&first.process, |hold| &hold.process).clone(),
+            at,
         }
     }
 }

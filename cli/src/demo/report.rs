@@ -5,7 +5,7 @@ use std::time::Duration;
 use ddbx_shop::TrafficReport;
 use serde::Serialize;
 
-use super::debugger::{Stop, Waited, WentOn};
+use super::debugger::Around;
 
 /// What came of one run.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -56,8 +56,8 @@ pub(super) struct Report {
     pub(super) baseline: Run,
     pub(super) with_ddbx: Run,
     pub(super) without_ddbx: Run,
-    waited: Vec<Waited>,
-    went_on: Vec<WentOn>,
+    #[serde(flatten)]
+    around: Around,
     /// What is not as it should be; empty as a rule.
     pub(super) wrong: Vec<String>,
 }
@@ -66,7 +66,7 @@ impl Report {
     pub(super) fn new(
         hold: Duration,
         baseline: Run,
-        (with_ddbx, stop): (Run, Stop),
+        (with_ddbx, around): (Run, Around),
         without_ddbx: Run,
     ) -> Self {
         let mut wrong = Vec::new();
@@ -99,7 +99,48 @@ impl Report {
                 format!("the registry did not say how many leases were lost in run {name}"),
             );
         }
-        let Stop { waited, went_on, .. } = stop;
-        Self { baseline, with_ddbx, without_ddbx, waited, went_on, wrong }
+        Self { baseline, with_ddbx, without_ddbx, around, wrong }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOLD: Duration = Duration::from_secs(3);
+
+    fn run(deadline_errors: u64, leases_lost: u64, held_ms: u64) -> Run {
+        let report = TrafficReport {
+            calls: 100,
+            deadline_errors,
+            leases_lost: Some(leases_lost),
+            ..TrafficReport::default()
+        };
+        Run::new(report, Duration::from_millis(held_ms))
+    }
+
+    fn wrong(baseline: Run, with_ddbx: Run, without_ddbx: Run) -> Vec<String> {
+        let around = Around { waited: Vec::new(), went_on: Vec::new(), counted_ms: 0 };
+        Report::new(HOLD, baseline, (with_ddbx, around), without_ddbx).wrong
+    }
+
+    #[test]
+    fn only_what_ddbx_promises_is_right() {
+        let nothing: Vec<String> = Vec::new();
+        assert_eq!(wrong(run(0, 0, 0), run(0, 0, 3_000), run(9, 1, 3_000)), nothing);
+        assert_eq!(wrong(run(1, 0, 0), run(1, 0, 3_000), run(9, 1, 3_000)), nothing);
+        for (with_ddbx, without_ddbx) in [
+            (run(1, 0, 3_000), run(9, 1, 3_000)),
+            (run(0, 1, 3_000), run(9, 1, 3_000)),
+            (run(0, 0, 2_999), run(9, 1, 3_000)),
+            (run(0, 0, 3_000), run(0, 0, 3_000)),
+            (Run { refused: 1, ..run(0, 0, 3_000) }, run(9, 1, 3_000)),
+            (Run { other_errors: 1, ..run(0, 0, 3_000) }, run(9, 1, 3_000)),
+            (Run { calls: 0, ..run(0, 0, 3_000) }, run(9, 1, 3_000)),
+            (Run { leases_lost: None, ..run(0, 0, 3_000) }, run(9, 1, 3_000)),
+        ] {
+            let wrong = wrong(run(0, 0, 0), with_ddbx, without_ddbx);
+            assert_eq!(wrong.len(), 1, "{with_ddbx:?} {without_ddbx:?}: {wrong:?}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use ddbx_protocol::link::Address;
 use rustix::process::Signal;
 use tokio::time::Instant;
 
-use super::debugger::{Debugger, Stop};
+use super::debugger::{Around, Debugger};
 use super::report::Run;
 use super::shop::Shop;
 use super::story::Story;
@@ -32,7 +32,7 @@ pub(super) async fn baseline(args: &DemoArgs, story: &Story) -> Result<Run, Demo
 }
 
 /// A breakpoint stops inventory.
-pub(super) async fn with_ddbx(args: &DemoArgs, story: &Story) -> Result<(Run, Stop), DemoError> {
+pub(super) async fn with_ddbx(args: &DemoArgs, story: &Story) -> Result<(Run, Around), DemoError> {
     story.chapter("2. ddbx stops inventory")?;
     let debugger = Debugger::start().await?;
     in_a_shop(Some(debugger.address()), story, async |shop| {
@@ -46,7 +46,7 @@ pub(super) async fn with_ddbx(args: &DemoArgs, story: &Story) -> Result<(Run, St
         shop.wait(AFTER).await?;
         let run = Run::new(shop.close().await?, stop.held);
         story.run(&run)?;
-        Ok((run, stop))
+        Ok((run, stop.around))
     })
     .await
 }

@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use ddbx_protocol::control::HoldView;
 
 use super::DemoError;
-use super::debugger::Stop;
+use super::debugger::{Around, Stop, Waited, WentOn};
 use super::report::{Report, Run};
 use super::shop::Shop;
 use crate::text::escaped;
@@ -53,19 +53,24 @@ impl Story {
 
     /// Who waited for it and who did not.
     pub(super) fn stop(&self, stop: &Stop) -> Result<(), DemoError> {
-        self.say("   meanwhile:")?;
+        let Around { waited, went_on, counted_ms } = &stop.around;
+        let counted = seconds(Duration::from_millis(*counted_ms));
         let mut table = table();
-        for went_on in &stop.went_on {
-            let what = format!("goes on: {} calls in the last 2 s", went_on.calls);
-            table.add_row([format!("     {}", escaped(&went_on.process)), what]);
-        }
-        for waited in &stop.waited {
-            let why = match waited.hold {
-                Some(hold) => format!("for hold {hold} in {}", escaped(&waited.behind)),
-                None => "with its process".to_owned(),
+        for WentOn { process, calls } in went_on {
+            let what = match calls {
+                0 => "has nothing to do: whoever calls it waits, or nobody does".to_owned(),
+                _ => format!("goes on: {calls} calls in {counted}"),
             };
-            let what = format!("waits at {} {why}", escaped(&waited.at));
-            table.add_row([format!("     {}", escaped(&waited.process)), what]);
+            table.add_row([format!("  {}", escaped(process)), what]);
+        }
+        for Waited { process, hold, held_in, at } in waited {
+            let what = match hold {
+                Some(hold) => format!("waits for hold {hold} in {}", escaped(held_in)),
+                None => "is held".to_owned(),
+            };
+            let at = at.iter().map(|(event, count)| format!("{count} at {}", escaped(event)));
+            let at = at.collect::<Vec<_>>().join(", ");
+            table.add_row([format!("  {}", escaped(process)), format!("{what}: {at}")]);
         }
         self.say(&table.trim_fmt())?;
         self.say(&format!("   hold {} goes on after {}", stop.hit.id, seconds(stop.held)))
@@ -74,8 +79,8 @@ impl Story {
     /// What came of a run.
     pub(super) fn run(&self, run: &Run) -> Result<(), DemoError> {
         self.say(&format!(
-            "   {} orders, {} failed ({} by their deadline); {} leases lost",
-            run.calls,
+            "   {}: {} failed, {} of them by their deadline; leases lost: {}",
+            counted(run.calls, "order"),
             run.failed(),
             run.deadline_errors,
             leases(run)
