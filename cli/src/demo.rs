@@ -68,10 +68,12 @@ Examples:
   ddbx demo                      the story
   ddbx demo --hold 10s           a longer stop
   ddbx demo --headless --json    in CI
+  SHOP_SLOWER=3 ddbx demo        on a slow or busy machine: all deadlines and leases
+                                 are three times as long
 
 Exit codes:
   0 nothing went wrong with ddbx that does not without a stop, and more did without
-  ddbx   1 otherwise, or the shop cannot run   2 bad command line"#;
+  ddbx   1 otherwise, or the shop cannot run   2 bad input"#;
 
 /// One process of the demo's shop.
 #[derive(Args, Debug)]
@@ -83,6 +85,8 @@ pub struct ShopArgs {
 /// Why the demo did not come to its end.
 #[derive(Debug, Error)]
 pub(crate) enum DemoError {
+    #[error(transparent)]
+    Environment(ddbx_shop::Error),
     #[error("cannot make a temporary directory: {0}; is there room, and is TMPDIR right?")]
     Directory(io::Error),
     #[error("cannot start {name}: {why}")]
@@ -101,6 +105,13 @@ pub(crate) enum DemoError {
     SessionEnded,
     #[error("the session does not do what it should: {0}")]
     Refused(String),
+    #[error(
+        "the call at the breakpoint was given up before everybody could be held: \
+         the machine is too busy for deadlines so short; try SHOP_SLOWER=3"
+    )]
+    GivenUp,
+    #[error("cannot listen to signals: {0}")]
+    Signals(io::Error),
     #[error("stopped before its end; nothing is left running")]
     Interrupted,
     #[error("{0}")]
@@ -111,6 +122,7 @@ impl From<DemoError> for Failure {
     fn from(error: DemoError) -> Self {
         match error {
             DemoError::Output(error) => Self::Output(error),
+            DemoError::Environment(_) => Self::BadInput(error.to_string()),
             _ => Self::Failed(error.to_string()),
         }
     }
@@ -118,10 +130,11 @@ impl From<DemoError> for Failure {
 
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let report = runtime()?.block_on(async {
+        let interrupted = interrupted().map_err(DemoError::Signals)?;
         tokio::select! {
             // Whoever is dropped half way ends its processes.
             told = tell(args) => told,
-            interrupted = interrupted() => Err(interrupted),
+            () = interrupted => Err(DemoError::Interrupted),
         }
     })?;
     if args.json {
@@ -130,13 +143,15 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     }
     match report.wrong.is_empty() {
         true => Ok(()),
-        false => Err(Failure::Failed(report.wrong.join("; "))),
+        // The story has said what.
+        false => Err(Failure::Failed("the demo has not shown what it should".to_owned())),
     }
 }
 
 async fn tell(args: &DemoArgs) -> Result<Report, DemoError> {
+    let shop = Options::in_dir(std::env::temp_dir()).map_err(DemoError::Environment)?;
     let story = Story { result_is_json: args.json, verbose: args.verbose };
-    story.opens(args.hold)?;
+    story.opens(&shop, args.hold)?;
     let baseline = runs::baseline(args, &story).await?;
     let with_ddbx = runs::with_ddbx(args, &story).await?;
     let without_ddbx = runs::without_ddbx(args, &story).await?;
@@ -145,22 +160,19 @@ async fn tell(args: &DemoArgs) -> Result<Report, DemoError> {
     Ok(report)
 }
 
-/// Waits for any of the signals with which people and systems end programs.
-async fn interrupted() -> DemoError {
-    let told = |kind| signal(kind).map_err(DemoError::Session);
-    let signals = told(SignalKind::interrupt()).and_then(|interrupt| {
-        Ok((interrupt, told(SignalKind::terminate())?, told(SignalKind::hangup())?))
-    });
-    let (mut interrupt, mut terminate, mut hangup) = match signals {
-        Ok(signals) => signals,
-        Err(error) => return error,
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
-    }
-    DemoError::Interrupted
+/// Waits for any of the signals with which people and systems end programs. From this
+/// call on they do not end this one: there is something to clean up first.
+fn interrupted() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    })
 }
 
 /// Runs one process of the shop until standard input ends, which the demo holds.

@@ -85,6 +85,8 @@ impl Demo {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ddbx"));
         command.arg("demo").args(args).env("TMPDIR", self.0.path()).stdin(Stdio::null());
+        // Other tests may keep the machine busy.
+        command.env("SHOP_SLOWER", "3");
         command
     }
 

@@ -109,32 +109,34 @@ impl Debugger {
             What::Stands(hold) if hold.breakpoint == Some(breakpoint) => Some(hold),
             _ => None,
         };
-        let hit = heard(&mut notices, "somebody comes to the breakpoint", hits).await?;
+        let hit = heard(&mut notices, PATIENCE, "somebody comes to the breakpoint", hits).await?;
         let ends = Instant::now() + length;
         tell(&hit)?;
-        // By then everybody has said how it is doing now.
-        sleep(2 * HEARTBEAT).await;
-        let (before, since) = (self.calls_so_far(), Instant::now());
-        sleep_until(ends).await;
-        let around = self.look_around(&hit, &before, since)?;
-        match self.request(Request::Continue(Whom::Hold(hit.id)))? {
-            Reply::Done(_) => {}
-            other => return Err(refused(other)),
-        }
         let goes_on = |what| match what {
             What::GoesOn { hold, held_ms, .. } if hold == hit.id => Some(held_ms),
             _ => None,
         };
-        let held_ms = heard(&mut notices, "the one at the breakpoint goes on", goes_on).await?;
+        let around = tokio::select! {
+            around = self.look_around(&hit, ends) => around?,
+            _ = heard(&mut notices, length + PATIENCE, "it goes on", goes_on) => {
+                return Err(DemoError::GivenUp);
+            }
+        };
+        match self.request(Request::Continue(Whom::Hold(hit.id)))? {
+            Reply::Done(_) => {}
+            other => return Err(refused(other)),
+        }
+        let what = "the one at the breakpoint goes on";
+        let held_ms = heard(&mut notices, PATIENCE, what, goes_on).await?;
         Ok(Stop { hit, held: Duration::from_millis(held_ms), around })
     }
 
-    fn look_around(
-        &self,
-        hit: &HoldView,
-        before: &BTreeMap<String, u64>,
-        since: Instant,
-    ) -> Result<Around, DemoError> {
+    /// How the others are doing, as it is just before the end of the stop.
+    async fn look_around(&self, hit: &HoldView, ends: Instant) -> Result<Around, DemoError> {
+        // By then everybody has said how it is doing now.
+        sleep(2 * HEARTBEAT).await;
+        let (before, since) = (self.calls_so_far(), Instant::now());
+        sleep_until(ends).await;
         let holds = match self.request(Request::Holds)? {
             Reply::Holds(holds) => holds,
             other => return Err(refused(other)),
@@ -197,6 +199,7 @@ impl Waited {
 /// Waits until something happens.
 async fn heard<T>(
     notices: &mut Receiver<Notice>,
+    limit: Duration,
     what: &'static str,
     is_it: impl Fn(What) -> Option<T>,
 ) -> Result<T, DemoError> {
@@ -213,7 +216,7 @@ async fn heard<T>(
             }
         }
     };
-    timeout(PATIENCE, hears).await.map_err(|_| DemoError::Late(what))?
+    timeout(limit, hears).await.map_err(|_| DemoError::Late(what))?
 }
 
 fn refused(reply: Reply) -> DemoError {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anstyle::Style;
 use comfy_table::{CellAlignment, Table, presets};
 use ddbx_protocol::control::HoldView;
+use ddbx_shop::Options;
 
 use super::DemoError;
 use super::debugger::{Around, Stop, Waited, WentOn};
@@ -21,11 +22,12 @@ pub(super) struct Story {
 
 impl Story {
     /// What this is about.
-    pub(super) fn opens(&self, hold: Duration) -> Result<(), DemoError> {
+    pub(super) fn opens(&self, shop: &Options, hold: Duration) -> Result<(), DemoError> {
+        let (deadline, lease) = (seconds(shop.deadline()), seconds(shop.lease()));
         self.say(&format!(
             "A shop: customers buy at gateway, which calls orders, which calls registry,\n\
-             inventory and payments. A call must be answered within 200 ms, and inventory\n\
-             loses its lease at registry if it does not renew it for 400 ms.\n\
+             inventory and payments. A call must be answered within {deadline}, and inventory\n\
+             loses its lease at registry if it does not renew it for {lease}.\n\
              A branch next door has a registry, payments and inventory of its own.\n\
              What happens when inventory stops for {}?",
             seconds(hold)
@@ -68,7 +70,7 @@ impl Story {
                 Some(hold) => format!("waits for hold {hold} in {}", escaped(held_in)),
                 None => "is held".to_owned(),
             };
-            let at = at.iter().map(|(event, count)| format!("{count} at {}", escaped(event)));
+            let at = at.iter().map(|(event, count)| format!("{} ×{count}", escaped(event)));
             let at = at.collect::<Vec<_>>().join(", ");
             table.add_row([format!("  {}", escaped(process)), format!("{what}: {at}")]);
         }
@@ -145,8 +147,8 @@ fn conclusion(report: &Report) -> String {
         errors => format!("and no more went wrong than without a stop ({errors})"),
     };
     format!(
-        "ddbx held inventory for {held}, {noticed}. The same stop without ddbx\n\
-         broke {} and {}.",
+        "ddbx held inventory for {held}, {noticed}.\n\
+         The same stop without ddbx broke {} and {}.",
         counted(without_ddbx.failed(), "order"),
         counted(without_ddbx.leases_lost.unwrap_or_default(), "lease")
     )

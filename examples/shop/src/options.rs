@@ -35,7 +35,12 @@ impl Options {
     /// As the environment says: `SHOP_DIR`, and `SHOP_SLOWER` if it is there.
     pub fn from_env() -> Result<Self, Error> {
         let dir = env::var_os("SHOP_DIR").filter(|dir| !dir.is_empty());
-        let mut options = Self::new(dir.ok_or(Error::NoDirectory)?);
+        Self::in_dir(dir.ok_or(Error::NoDirectory)?)
+    }
+
+    /// A shop in this directory, as fast as the environment says.
+    pub fn in_dir(dir: impl Into<PathBuf>) -> Result<Self, Error> {
+        let mut options = Self::new(dir);
         if let Some(slower) = env::var_os("SHOP_SLOWER") {
             let number = slower.to_str().and_then(|text| text.parse().ok());
             options.slower = number
@@ -53,11 +58,13 @@ impl Options {
         context
     }
 
-    pub(crate) fn deadline(&self) -> Duration {
+    /// How long a call may take.
+    pub fn deadline(&self) -> Duration {
         DEADLINE * self.slower
     }
 
-    pub(crate) fn lease(&self) -> Duration {
+    /// How long a lease holds if nobody renews it.
+    pub fn lease(&self) -> Duration {
         LEASE * self.slower
     }
 
