@@ -204,7 +204,7 @@ fn runtime() -> Result<runtime::Runtime, Failure> {
 }
 
 fn hold(text: &str) -> Result<Duration, String> {
-    let length = ddbx_shop::duration(text)?;
+    let length = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     match (HOLD_MIN..=HOLD_MAX).contains(&length) {
         true => Ok(length),
         false => Err("a stop of the demo lasts from 2s to 1m".to_owned()),

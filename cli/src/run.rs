@@ -19,7 +19,6 @@ use thiserror::Error;
 use tokio::sync::Notify;
 
 use crate::central::{self, Open};
-use crate::session::duration;
 
 use crate::exit::Failure;
 use config::{Config, ConfigError, Process};
@@ -46,7 +45,7 @@ pub struct RunArgs {
     headless: bool,
 
     /// How long a process may take to get ready
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5m")]
     ready_timeout: Duration,
 
     /// The name of the session, unix:PATH or tcp:IP:PORT, whatever the file says

@@ -154,19 +154,3 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     writeln!(out, "{text}")?;
     Ok(out.flush()?)
 }
-
-/// A length of time as people write it: `3s`, `250ms`, `2m`, `1h`.
-pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
-    use std::time::Duration;
-    let wrong = || format!("{text:?} is no length of time: write 3s, 250ms, 2m or 1h");
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
-    let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
-    let unit = match &text[digits..] {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3_600.0,
-        _ => return Err(wrong()),
-    };
-    Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())
-}

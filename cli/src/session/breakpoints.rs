@@ -7,7 +7,7 @@ use ddbx_protocol::control::{BreakpointView, Reply, Request, Wanted};
 use ddbx_protocol::{BreakpointId, Condition, Scope, Spec};
 
 use super::holds::describe;
-use super::{SessionArgs, duration, print, print_json, unexpected};
+use super::{SessionArgs, print, print_json, unexpected};
 use crate::exit::Failure;
 use crate::table::table;
 use crate::text::{cut, one_line};
@@ -60,7 +60,7 @@ pub(crate) struct BreakArgs {
     ignore: u32,
 
     /// Let go by itself after this time
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
     hold_for: Option<Duration>,
 
     #[command(flatten)]
@@ -210,7 +210,7 @@ pub(crate) struct WaitArgs {
     hit: u32,
 
     /// How long at the most
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "60s")]
     timeout: Duration,
 
     #[command(flatten)]

@@ -31,7 +31,6 @@
 //! and per server, and its `spawn` and `sleep` where the order of timers matters.
 
 mod api;
-mod duration;
 mod error;
 mod gateway;
 mod inventory;
@@ -44,7 +43,6 @@ mod rendezvous;
 mod stop;
 mod traffic;
 
-pub use duration::duration;
 pub use error::Error;
 pub use options::Options;
 pub use race::{Race, race};

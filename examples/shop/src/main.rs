@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use ddbx_shop::{Error, Load, Options, duration, race, run, traffic};
+use ddbx_shop::{Error, Load, Options, race, run, traffic};
 
 /// One process of a small shop, to be debugged with ddbx.
 ///
@@ -47,10 +47,10 @@ struct TrafficArgs {
     #[arg(long, default_value_t = Load::default().seed)]
     seed: u64,
     /// Stop after this time, such as 5s or 500ms; without it, on SIGTERM or ctrl-c
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
     lasts: Option<Duration>,
     /// Print a line this often before the end, too
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     every: Option<Duration>,
     /// Stop when standard input is closed, too
     #[arg(long)]
