@@ -37,6 +37,16 @@ impl Pattern {
             Some(end) => rest.ends_with(end),
         }
     }
+
+    /// Whether a process is meant: by its whole name, or by the name before its
+    /// number. The first of several has no number in its name, and is meant by 1.
+    pub fn means(&self, process: &str) -> bool {
+        self.matches(process)
+            || match process.split_once('#') {
+                Some((family, _)) => self.matches(family),
+                None => self.matches(&format!("{process}#1")),
+            }
+    }
 }
 
 impl From<&str> for Pattern {
@@ -61,11 +71,9 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Whether it concerns a process: by its whole name, or, for a name without
-    /// a replica's number, by the name before that.
+    /// Whether it concerns a process.
     pub fn concerns(&self, process: &str) -> bool {
-        let family = process.split('#').next().unwrap_or_default();
-        self.process.matches(process) || self.process.matches(family)
+        self.process.means(process)
     }
 }
 
@@ -171,7 +179,10 @@ mod tests {
         let spec: Spec = "inventory:Inventory.reserve@arrive".parse().unwrap();
         assert!(spec.concerns("inventory") && spec.concerns("inventory#2"));
         let one: Spec = "inventory#1:point(last item)".replace(' ', "-").parse().unwrap();
-        assert!(one.concerns("inventory#1") && !one.concerns("inventory#2"));
+        assert!(one.concerns("inventory") && one.concerns("inventory#1"));
+        assert!(!one.concerns("inventory#2") && !one.concerns("inventory#12"));
+        let second: Spec = "inventory#2:*@call".parse().unwrap();
+        assert!(second.concerns("inventory#2") && !second.concerns("inventory"));
         for bad in [
             "",
             "x",

@@ -6,9 +6,10 @@ use ddbx_protocol::control::{
     BreakpointView, HoldReason, HoldView, ProcessState, ProcessView, Reply, Request, SessionView,
     WatchView, Whom,
 };
-use ddbx_protocol::{BreakpointId, HoldId, ProcessIndex, RealTime, StopId, StopReason};
+use ddbx_protocol::{BreakpointId, HoldId, Pattern, ProcessIndex, RealTime, StopId, StopReason};
 use serde_json::Value;
 
+use super::holds::Hold;
 use super::{CheckedWish, Driver, Member};
 use crate::logic::Command;
 
@@ -80,19 +81,29 @@ impl Driver {
                 )),
             },
             Whom::TheOnly => {
-                let held: Vec<_> = self.holds.iter().filter(|(_, h)| h.reason.is_users()).collect();
-                let paused = self.members.keys().any(|p| self.central.is_paused(*p));
-                match held.as_slice() {
-                    [] if !paused => Reply::Refused("nobody is held".to_owned()),
-                    [(stop, hold)] if hold.reason != StopReason::Process => {
-                        self.central.handle_user(Command::Continue(*stop));
-                        Reply::Done(1)
+                // Whoever is halted with its process goes on with what halted it.
+                let at = |hold: &Hold| matches!(hold.reason, StopReason::Breakpoint(_));
+                let held = self.holds.iter().filter(|(_, hold)| at(hold)).map(|(stop, _)| stop);
+                let paused = self.members.keys().filter(|p| self.central.is_paused(**p)).copied();
+                let only = match (&*held.collect::<Vec<_>>(), &*paused.collect::<Vec<_>>()) {
+                    ([], []) => {
+                        return Reply::Refused(
+                            "nobody is held: set a breakpoint with `ddbx break`, or hold a \
+                             process with `ddbx pause`"
+                                .to_owned(),
+                        );
                     }
-                    _ => Reply::Refused(format!(
-                        "{} are held: say which (`ddbx holds` lists them), or --all",
-                        held.len()
-                    )),
-                }
+                    ([stop], []) => Command::Continue(*stop),
+                    ([], [process]) => Command::Pause(*process, false),
+                    (held, paused) => {
+                        return Reply::Refused(format!(
+                            "{} are held: say which (`ddbx holds` lists them), or --all",
+                            held.len() + paused.len()
+                        ));
+                    }
+                };
+                self.central.handle_user(only);
+                Reply::Done(1)
             }
             Whom::Process(name) => {
                 let of = self.named(&name);
@@ -135,20 +146,23 @@ impl Driver {
         self.holds.get(stop).is_some_and(|hold| hold.reason.is_users())
     }
 
-    /// The members of this name, or of the family of this name.
+    /// The members that are meant by a name, as in breakpoints.
     fn named(&self, name: &str) -> Vec<ProcessIndex> {
-        let fits = |member: &Member| {
-            let own = member.name.as_str();
-            own == name || own.split('#').next() == Some(name)
-        };
-        self.members.iter().filter(|(_, m)| fits(m)).map(|(process, _)| *process).collect()
+        let pattern = Pattern::from(name);
+        let meant = self.members.iter().filter(|(_, m)| pattern.means(m.name.as_str()));
+        meant.map(|(process, _)| *process).collect()
     }
 
     fn no_process(&self, name: &str) -> Reply {
         let mut names: Vec<&str> = self.members.values().map(|m| m.name.as_str()).collect();
         names.sort_unstable();
-        let known = if names.is_empty() { "nobody yet".to_owned() } else { names.join(", ") };
-        Reply::Refused(format!("no process {name:?} takes part; there is {known}"))
+        Reply::Refused(match names.is_empty() {
+            true => format!(
+                "no process {name:?} takes part, nor any other: start your services with \
+                 DDBX_SESSION set to this session"
+            ),
+            false => format!("no process {name:?} takes part; there is {}", names.join(", ")),
+        })
     }
 
     fn view_session(&self) -> SessionView {
