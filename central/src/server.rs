@@ -1,11 +1,12 @@
 //! A session on a socket: satellites join, and people's tools ask and command.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use ddbx_protocol::control::{Backtrace, FrameView, HoldView, Notice, Reply, Request, What};
+use ddbx_protocol::control::{Backtrace, FrameView, Notice, Reply, Request, What};
 use ddbx_protocol::link::{Connection, Incoming, Listener, Receiver, Role, Sender};
 use ddbx_protocol::session::{HEARTBEAT, LEASE};
-use ddbx_protocol::{BreakpointId, FromCentral, FromSatellite, HoldId, InFlight};
+use ddbx_protocol::{BreakpointId, Delay, FromCentral, FromSatellite, HoldId, InFlight};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::{Notify, broadcast};
@@ -14,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 use crate::driver::{Membership, Session};
 
 /// How long a process may take to say which calls are in it.
-const ANSWER_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// Serves a session at a socket until somebody asks for its end.
 pub async fn serve(listener: Listener, session: Session) {
@@ -203,32 +204,30 @@ async fn backtrace(session: &Session, hold: HoldId) -> Reply {
     let way = session.way_of(hold).unwrap_or_default();
     let answers = way.iter().map(|(process, _)| session.calls(*process)).collect::<Vec<_>>();
     let mut frames = Vec::new();
-    for (depth, ((_, name), answer)) in way.iter().zip(answers).enumerate() {
+    for (depth, ((_, name), answer)) in way.into_iter().zip(answers).enumerate() {
         let calls = timeout(ANSWER_MAX, answer).await;
         let calls = calls.ok().and_then(Result::ok).unwrap_or_default();
-        frames.push(frame(&view, name, depth, &calls));
+        let of_it = |call: &InFlight| {
+            Some(&call.control) == view.control.as_ref() && call.depth as usize == depth
+        };
+        frames.push((name, calls.into_iter().find(of_it)));
     }
     frames.reverse();
-    Reply::Backtrace(Backtrace { hold: view, frames })
+    // Where it stands its clock stands too. Those who wait for it have their delays from
+    // when they called, and do not know yet that they will take over its.
+    let delay = frames.iter().find_map(|(_, call)| Some(call.as_ref()?.delay));
+    let delay = delay.unwrap_or_default() + Duration::from_millis(view.held_ms);
+    let frames = frames.into_iter().map(|(name, call)| frame(name, call.as_ref(), delay));
+    Reply::Backtrace(Backtrace { frames: frames.collect(), hold: view })
 }
 
-/// The call of a control in one process of its way.
-fn frame(hold: &HoldView, process: &str, depth: usize, calls: &[InFlight]) -> FrameView {
-    let of_it = |call: &&InFlight| {
-        Some(&call.control) == hold.control.as_ref() && call.depth as usize == depth
-    };
-    let call = calls.iter().find(of_it);
-    // While the innermost call stands, the clocks of all that wait for it stand too.
-    let stands = i64::try_from(hold.held_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
-    let remaining = |call: &InFlight| {
-        u64::try_from(call.remaining_nanos.saturating_add(stands) / 1_000_000).unwrap_or_default()
-    };
-    let millis =
-        |length: std::time::Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+/// One process of a control's way; the control has this delay by now.
+fn frame(process: String, call: Option<&InFlight>, delay: Delay) -> FrameView {
+    let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
     FrameView {
-        process: process.to_owned(),
+        process,
         method: call.map(|call| call.method.clone()),
         age_ms: call.map(|call| millis(call.age)),
-        remaining_ms: call.map(remaining),
+        remaining_ms: call.map(|call| millis(call.due.since(call.now - delay))),
     }
 }

@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::gate::Gate;
 use crate::ids::{BreakpointId, ControlId, MethodName, ProcessName};
 use crate::session::{ProcessIndex, ToCentral, ToSatellite};
-use crate::time::Delay;
+use crate::time::{Delay, RealTime, VirtualTime};
 
 /// How much text a value of the program may have when it is shown.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024;
@@ -136,9 +136,10 @@ pub struct InFlight {
     pub depth: u32,
     /// For how long it has been there, in real time.
     pub age: Duration,
-    /// The delay of its control.
+    /// The delay of its control, as far as the process knows.
     pub delay: Delay,
-    /// What is left of its deadline, in nanoseconds, if its clock runs: as long as
-    /// it waits for somebody who stands, that is too little by just that time.
-    pub remaining_nanos: i64,
+    /// When its deadline passes, by the clock of its control.
+    pub due: VirtualTime,
+    /// What the clock of the process shows.
+    pub now: RealTime,
 }

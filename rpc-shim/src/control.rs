@@ -239,15 +239,17 @@ impl Control {
 
     /// The call that it handles, if it handles one.
     pub(crate) fn in_flight(&self) -> Option<InFlight> {
-        let (clock, due) = (self.clock(), self.deadline.get().map(|deadline| deadline.due));
-        let due = due.unwrap_or((self.since - self.delay()) + self.allowed);
+        let now = self.satellite.now();
+        // While it stands before its handler it has been shown no deadline yet.
+        let comes_due = (self.since - self.delay()) + self.allowed;
         Some(InFlight {
             control: self.id.clone(),
             method: self.method.clone()?,
             depth: u32::try_from(self.stack.0.len() - 1).unwrap_or(u32::MAX),
-            age: self.satellite.now().since(self.since),
+            age: now.since(self.since),
             delay: self.delay(),
-            remaining_nanos: due.as_nanos().saturating_sub(clock.as_nanos()),
+            due: self.deadline.get().map_or(comes_due, |deadline| deadline.due),
+            now,
         })
     }
 }

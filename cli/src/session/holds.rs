@@ -21,6 +21,7 @@ Why:
   halt             its process is held, by a breakpoint of scope process or a pause
   for hold 3       going on could change the order of events: it goes on by itself
                    after hold 3 does
+  order            the same, and whom it waits for goes on already
 
 Examples:
   ddbx holds             who stands still now
@@ -141,8 +142,8 @@ fn line(number: usize, frame: &FrameView) -> String {
     let process = one_line(&frame.process);
     let Some(method) = &frame.method else { return format!("#{number} {process}  began here") };
     let since = frame.age_ms.map(|age| format!("for {}", seconds(age))).unwrap_or_default();
-    let left = frame.remaining_ms.filter(|left| *left > 0);
-    let left = left.map(|left| format!(", deadline in {}", seconds(left))).unwrap_or_default();
+    let left = frame.remaining_ms.map(|left| format!(", deadline in {}", seconds(left)));
+    let left = left.unwrap_or_default();
     format!("#{number} {process}  {}  {since}{left}", one_line(method.as_str()))
 }
 
