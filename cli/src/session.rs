@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use ddbx_protocol::SessionName;
 use ddbx_protocol::control::{Reply, Request};
 use ddbx_protocol::link::{
-    Address, DialError, Receiver, Role, Secret, Sender, dial, is_alive, session_names,
+    Address, DialError, DirectoryError, Receiver, Refusal, Role, Secret, Sender, dial, is_alive,
+    session_names,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -49,7 +51,10 @@ impl SessionArgs {
                 (Address::Tcp(_), Some(file)) => Some(Secret::read(file).map_err(bad_input)?),
                 _ => None,
             };
-            dial(&address, secret.as_ref(), Role::Controller).await.map_err(not_reached)
+            match dial(&address, secret.as_ref(), Role::Controller).await {
+                Err(error) => Err(not_reached(error).await),
+                Ok(connection) => Ok(connection),
+            }
         })?;
         let (sender, receiver) = connection.split();
         Ok(Client { runtime, sender, receiver })
@@ -64,31 +69,38 @@ impl SessionArgs {
         if let Some(session) = self.session.as_deref().filter(|session| !session.is_empty()) {
             return Address::parse(session).map_err(bad_input);
         }
-        let mut alive = Vec::new();
-        for name in session_names().map_err(|error| Failure::NoSession(error.to_string()))? {
-            let address = Address::parse(name.as_str()).map_err(bad_input)?;
-            if is_alive(&address).await {
-                alive.push((name.to_string(), address));
-            }
-        }
+        let alive = alive().await.map_err(|error| Failure::Failed(error.to_string()))?;
         match alive.as_slice() {
-            [(_, address)] => Ok(address.clone()),
-            [] => Err(Failure::NoSession(
-                "no session runs: start one with `ddbx run`, or with `ddbx central` and your \
-                 services by hand"
-                    .to_owned(),
-            )),
-            several => {
-                let names: Vec<&str> = several.iter().map(|(name, _)| name.as_str()).collect();
-                Err(Failure::BadInput(format!(
-                    "{} sessions run: {}; say which with --session {}",
-                    names.len(),
-                    names.join(", "),
-                    names[0]
-                )))
-            }
+            [only] => Address::parse(only.as_str()).map_err(bad_input),
+            [] => Err(Failure::NoSession(format!("no session runs: {START_ONE}"))),
+            [first, ..] => Err(Failure::BadInput(format!(
+                "{} sessions run: {}; say which with --session {first}",
+                alive.len(),
+                listed(&alive),
+            ))),
         }
     }
+}
+
+const START_ONE: &str =
+    "start one with `ddbx run`, or with `ddbx central` and your services by hand";
+
+/// The sessions that run and are found by their names.
+async fn alive() -> Result<Vec<SessionName>, DirectoryError> {
+    let mut alive = Vec::new();
+    for name in session_names()? {
+        // One whose name is too long for a socket cannot run.
+        if let Ok(address) = Address::parse(name.as_str())
+            && is_alive(&address).await
+        {
+            alive.push(name);
+        }
+    }
+    Ok(alive)
+}
+
+fn listed(names: &[SessionName]) -> String {
+    names.iter().map(SessionName::as_str).collect::<Vec<_>>().join(", ")
 }
 
 impl Client {
@@ -121,14 +133,29 @@ fn bad_input(error: impl ToString) -> Failure {
     Failure::BadInput(error.to_string())
 }
 
-fn not_reached(error: DialError) -> Failure {
+async fn not_reached(error: DialError) -> Failure {
     match error {
-        DialError::NoSession(address) => Failure::NoSession(format!(
-            "no session runs at {address}: `ddbx run` or `ddbx central` starts one; without \
-             --session and DDBX_SESSION the one that runs is found"
-        )),
+        DialError::NoSession(address) => {
+            let none = match address.session_name() {
+                Some(name) => format!("no session called {name} runs"),
+                None => format!("no session runs at {address}"),
+            };
+            let next = match alive().await.unwrap_or_default().as_slice() {
+                [] => START_ONE.to_owned(),
+                alive => format!("those that run: {}; --session says which", listed(alive)),
+            };
+            Failure::NoSession(format!("{none}: {next}"))
+        }
         DialError::Address(error) => bad_input(error),
-        other => Failure::NoSession(other.to_string()),
+        DialError::NotAllowed(Refusal::SecretNeeded) => Failure::BadInput(
+            "a session over TCP has a secret: say where it is with --secret-file FILE, or with \
+             DDBX_SECRET_FILE"
+                .to_owned(),
+        ),
+        refused @ (DialError::NotAllowed(_) | DialError::Version { .. }) => {
+            Failure::Failed(refused.to_string())
+        }
+        failed @ DialError::Failed { .. } => Failure::NoSession(failed.to_string()),
     }
 }
 

@@ -11,6 +11,9 @@ use crate::text::{cut, one_line};
 
 const NAME_WIDTH_MAX: usize = 32;
 
+const NOBODY: &str =
+    "nobody takes part yet: start your services with DDBX_SESSION set to this session";
+
 /// List the processes of the session: clocks, delays, calls in flight
 ///
 /// A process's virtual clock is real time less its delay: all the time for which it
@@ -53,9 +56,7 @@ pub(crate) fn ps(args: &PsArgs) -> Result<(), Failure> {
         return print_json(&Ps { session: &session, processes: &processes });
     }
     if processes.is_empty() {
-        return print(
-            "nobody takes part yet: start your services with DDBX_SESSION set to this session",
-        );
+        return print(NOBODY);
     }
     let columns = [
         ("process", false),
@@ -150,6 +151,7 @@ fn hold(session: &SessionArgs, process: Option<String>) -> Result<(), Failure> {
         return print_json(&serde_json::json!({ "paused": done }));
     }
     print(&match done {
+        0 => NOBODY.to_owned(),
         1 => "1 process is paused; `ddbx continue --all` lets it go on".to_owned(),
         n => format!("{n} processes are paused; `ddbx continue --all` lets them go on"),
     })
