@@ -1,0 +1,16 @@
+//! Whole sessions with real processes: what a user does and sees, and what becomes of
+//! the program when anything of the debugger dies.
+
+#![allow(clippy::unwrap_used)]
+
+mod breakpoints;
+mod cluster;
+mod formats;
+mod holds;
+mod losses;
+mod process;
+mod runs;
+mod sentences;
+mod sessions;
+mod shop;
+mod walks;

@@ -1,0 +1,190 @@
+//! Walks: calls that go through as many processes as they are told to.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ddbx::{Client, Process};
+use futures::StreamExt as _;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tarpc::client::{self, RpcError};
+use tarpc::context::{self, Context};
+use tarpc::serde_transport::Transport;
+use tarpc::server::{BaseChannel, Channel as _};
+use tarpc::tokio_serde::formats::Bincode;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+
+use super::{LOOK_AGAIN, stdin_closed};
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// What it is called
+    name: String,
+    /// Where all walkers meet
+    dir: PathBuf,
+    /// Under which name others find it, if not its own
+    #[arg(long)]
+    at: Option<String>,
+    /// End when standard input closes
+    #[arg(long)]
+    until_stdin_closes: bool,
+    /// Read walks from standard input, and print what becomes of them
+    #[arg(long)]
+    drives: bool,
+    /// Make this walk and end: 0 if it went well
+    #[arg(long, value_name = "JSON")]
+    once: Option<String>,
+}
+
+/// One walk, as it is read.
+#[derive(Deserialize)]
+struct Walk {
+    name: String,
+    deadline_ms: u64,
+    steps: Vec<Step>,
+}
+
+/// One process of a walk.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Step {
+    at: String,
+    work_ms: u64,
+}
+
+#[tarpc::service]
+trait Walker {
+    /// Works as the first step says, then walks the others. How many were walked.
+    async fn walk(name: String, steps: Vec<Step>) -> Result<u32, String>;
+}
+
+type ToWalker = WalkerClient<Client<WalkerRequest, WalkerResponse>>;
+
+pub(super) async fn play(args: Args) -> ExitCode {
+    let process = ddbx::init(&args.name);
+    let walking = Walking {
+        process: process.clone(),
+        dir: args.dir.clone(),
+        peers: Arc::default(),
+        walks: Arc::default(),
+    };
+    if let Some(walk) = &args.once {
+        let walk = serde_json::from_str(walk).expect("a walk");
+        return match walking.clone().start(walk).await {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::FAILURE,
+        };
+    }
+    let ended = tokio::select! {
+        ended = serve(&walking, args.at.as_deref().unwrap_or(&args.name)) => ended,
+        () = drive(&walking), if args.drives => Ok(()),
+        () = stdin_closed(), if args.until_stdin_closes => Ok(()),
+    };
+    ended.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+}
+
+async fn serve(walking: &Walking, at: &str) -> io::Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let path = walking.dir.join(format!("{at}.addr"));
+    let draft = path.with_extension("draft");
+    fs::write(&draft, listener.local_addr()?.to_string())?;
+    fs::rename(&draft, &path)?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        let channel = BaseChannel::with_defaults(Transport::from((stream, Bincode::default())));
+        let calls = channel.execute(walking.process.serve(walking.clone().serve()));
+        tokio::spawn(calls.for_each(async |call| drop(tokio::spawn(call))));
+    }
+}
+
+/// Until standard input closes.
+async fn drive(walking: &Walking) {
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let walk: Walk = serde_json::from_str(&line).expect("a walk on a line");
+        let name = walk.name.clone();
+        walking.process.spawn(&name, walking.clone().start(walk));
+    }
+}
+
+/// What all walks through a process share.
+#[derive(Clone)]
+struct Walking {
+    process: Process,
+    dir: PathBuf,
+    peers: Arc<Mutex<HashMap<String, ToWalker>>>,
+    walks: Arc<AtomicU64>,
+}
+
+impl Walking {
+    /// Begins a walk here, and says what becomes of it.
+    async fn start(self, walk: Walk) -> bool {
+        let Walk { name, deadline_ms, steps } = walk;
+        let client = self.client(&steps[0].at).await;
+        let began = Instant::now();
+        let mut ctx = context::current();
+        ctx.deadline = began + Duration::from_millis(deadline_ms);
+        let outcome = match client.walk(ctx, name.clone(), steps).await {
+            Ok(Ok(_)) => "ok".to_owned(),
+            Ok(Err(error)) => error,
+            Err(error) => said(&error),
+        };
+        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        println!("{}", json!({ "name": name, "outcome": outcome, "took_ms": took_ms }));
+        outcome == "ok"
+    }
+
+    async fn client(&self, at: &str) -> ToWalker {
+        let mut peers = self.peers.lock().await;
+        if let Some(client) = peers.get(at) {
+            return client.clone();
+        }
+        let path = self.dir.join(format!("{at}.addr"));
+        let stream = loop {
+            if let Ok(address) = fs::read_to_string(&path)
+                && let Ok(stream) = TcpStream::connect(address).await
+            {
+                break stream;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        };
+        let _ = stream.set_nodelay(true);
+        let transport = Transport::from((stream, Bincode::default()));
+        let channel = client::new(client::Config::default(), transport).spawn();
+        let client = WalkerClient::from(self.process.client(channel));
+        peers.insert(at.to_owned(), client.clone());
+        client
+    }
+}
+
+impl Walker for Walking {
+    async fn walk(self, ctx: Context, name: String, steps: Vec<Step>) -> Result<u32, String> {
+        let walks = self.walks.fetch_add(1, Ordering::Relaxed) + 1;
+        ddbx::watch!(walks = walks, last = name);
+        let (here, rest) = steps.split_first().ok_or("no steps")?;
+        if here.work_ms > 0 {
+            ddbx::time::sleep(Duration::from_millis(here.work_ms)).await;
+        }
+        ddbx::point!("worked", name = name, steps_left = rest.len()).await;
+        let Some(next) = rest.first() else { return Ok(1) };
+        let client = self.client(&next.at).await;
+        let walked = client.walk(ctx, name, rest.to_vec()).await;
+        Ok(1 + walked.map_err(|error| said(&error))??)
+    }
+}
+
+fn said(error: &RpcError) -> String {
+    match error {
+        RpcError::DeadlineExceeded => "deadline".to_owned(),
+        other => format!("failed: {other}"),
+    }
+}
