@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ddbx_central::driver::Session;
 use ddbx_central::server;
-use ddbx_protocol::link::{Address, Listener, Secret};
+use ddbx_protocol::link::{Address, BindError, Listener, Secret};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -95,7 +95,10 @@ impl Open {
             }
         };
         let listener = Listener::bind(&address, secret).await;
-        let listener = listener.map_err(|error| Failure::Failed(error.to_string()))?;
+        let listener = listener.map_err(|error| match error {
+            BindError::NotAllowed(_) | BindError::Address(_) => wrong(&error),
+            _ => Failure::Failed(error.to_string()),
+        })?;
         let address = listener.address().clone();
         let name = address.session_name().map_or_else(|| address.to_string(), |n| n.to_string());
         let mut environment = vec![("DDBX_SESSION".to_owned(), address.to_string())];

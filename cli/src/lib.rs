@@ -22,7 +22,7 @@ use session::{breakpoints, events, holds, processes};
 /// Stop one service at a breakpoint; the others go on until going on could
 /// change the order of events, and nothing times out because somebody is looking.
 #[derive(Parser)]
-#[command(name = "ddbx", version, arg_required_else_help = true, after_long_help = OVERVIEW)]
+#[command(name = "ddbx", bin_name = "ddbx", version, arg_required_else_help = true, after_long_help = OVERVIEW)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -37,6 +37,12 @@ A session, in two terminals:
 
 Exit codes:
   0 well; 1 failure; 2 bad input; 3 no result; 4 no session; 5 wait timed out";
+
+const COMPLETIONS: &str = "\
+Examples:
+  source <(ddbx completions bash)
+  ddbx completions zsh > ~/.zfunc/_ddbx
+  ddbx completions fish > ~/.config/fish/completions/ddbx.fish";
 
 #[derive(Subcommand)]
 enum Command {
@@ -59,6 +65,7 @@ enum Command {
     Stop(processes::StopArgs),
     Plan(plan::PlanArgs),
     /// Print completions for a shell, to be sourced there
+    #[command(after_long_help = COMPLETIONS)]
     Completions {
         /// Which shell
         shell: Shell,

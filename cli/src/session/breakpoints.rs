@@ -116,6 +116,15 @@ fn names(processes: &[String]) -> String {
 
 /// List breakpoints: where they are, how often they were hit
 #[derive(Args)]
+#[command(after_long_help = "\
+Columns:
+  hits   how often it has stopped somebody
+  met    how often it was met, those included that it ignored
+  in     the processes where it is set now
+
+Examples:
+  ddbx breaks            a table; also which conditions could not be evaluated, and why
+  ddbx breaks --json     the same for programs")]
 pub(crate) struct BreaksArgs {
     #[command(flatten)]
     session: SessionArgs,
@@ -174,6 +183,10 @@ fn row(view: &BreakpointView) -> Vec<String> {
 ///
 /// Whoever stands at it stays there: `ddbx continue` lets them go on.
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  ddbx delete 1          breakpoint 1
+  ddbx delete --all      all of them")]
 pub(crate) struct DeleteArgs {
     /// Which, as `ddbx breaks` shows it
     #[arg(required_unless_present = "all", conflicts_with = "all")]

@@ -111,6 +111,14 @@ pub(super) fn describe(hold: &HoldView) -> String {
 ///
 /// The innermost call first, down to the process where the control began.
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  ddbx bt 3              how hold 3 came to where it stands
+  #0 inventory  Inventory.reserve  for 2.005 s, deadline in 0.187 s
+  #1 orders  Orders.place  for 2.009 s, deadline in 0.187 s
+  #2 gateway  began here
+
+Deadlines are measured by the clock of who is held, which stands still.")]
 pub(crate) struct BtArgs {
     /// Which hold, as `ddbx holds` shows it
     hold: u64,
@@ -188,6 +196,9 @@ pub(crate) fn go_on(args: &ContinueArgs) -> Result<(), Failure> {
 /// Now, whatever the rule says, and at all that it does from here. The order of events
 /// is not guaranteed from then on, which `ddbx ps` shows.
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  ddbx release 3         let hold 3 go on, also if it waits for others")]
 pub(crate) struct ReleaseArgs {
     /// Which hold, as `ddbx holds` shows it
     hold: u64,

@@ -133,6 +133,10 @@ pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
 ///
 /// The same as `ddbx pause --all`; `ddbx continue --all` ends it.
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  ddbx panic             something goes wrong just now: hold all of it
+  ddbx continue --all    go on")]
 pub(crate) struct PanicArgs {
     #[command(flatten)]
     session: SessionArgs,
@@ -162,6 +166,11 @@ fn hold(session: &SessionArgs, process: Option<String>) -> Result<(), Failure> {
 /// A program shows values with `ddbx::watch!(name = value)`. They arrive twice in a
 /// second; conditions of breakpoints see them at once, as `watch.name`.
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  ddbx watch             a table
+  ddbx break 'inventory:point(reserve)' --if 'watch.stock_left < 3'
+                         stop when a watched value is small")]
 pub(crate) struct WatchArgs {
     #[command(flatten)]
     session: SessionArgs,
@@ -191,6 +200,10 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<(), Failure> {
 /// What `ddbx run` has started is ended too; what was started by hand goes on
 /// without a debugger, and nobody stays held.
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  ddbx stop                    the session that runs
+  ddbx stop --session shop     the one that is called shop")]
 pub(crate) struct StopArgs {
     #[command(flatten)]
     session: SessionArgs,

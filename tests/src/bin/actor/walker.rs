@@ -185,6 +185,7 @@ impl Walker for Walking {
 fn said(error: &RpcError) -> String {
     match error {
         RpcError::DeadlineExceeded => "deadline".to_owned(),
+        RpcError::Server(error) => format!("failed: {error}"),
         other => format!("failed: {other}"),
     }
 }
