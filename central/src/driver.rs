@@ -76,6 +76,8 @@ enum Input {
     /// Where a hold stands, by process and by name.
     Where(HoldId, Sender<Option<Vec<(ProcessIndex, String)>>>),
     Calls(ProcessIndex, oneshot::Sender<Vec<InFlight>>),
+    /// Tells when all that was said so far is in force, process by process.
+    Settle(Sender<Vec<oneshot::Receiver<Vec<InFlight>>>>),
     /// What has happened so far.
     Kept(Sender<Vec<Notice>>),
     /// Somebody begins to look at events, or ends that.
@@ -159,6 +161,15 @@ impl Session {
         let (reply, answer) = oneshot::channel();
         let _ = self.inputs.send(Input::Calls(process, reply));
         answer
+    }
+
+    /// Waits until all that was said so far is in force in all processes: over a
+    /// connection it takes a moment to get there.
+    pub(crate) async fn settled(&self) {
+        for settled in self.ask(Input::Settle).unwrap_or_default() {
+            // There is nothing to say: it is dropped when it is known.
+            let _ = settled.await;
+        }
     }
 
     /// Hears what happens from now on.
@@ -310,11 +321,16 @@ impl Driver {
                 let _ = reply.send(stack.map(way));
             }
             Input::Calls(process, reply) => {
-                let Some(member) = self.members.get(&process) else { return };
-                self.next_query += 1;
-                self.queries.retain(|_, reply| !reply.is_closed());
-                self.queries.insert(self.next_query, reply);
-                (member.deliver)(FromCentral::Calls { query: self.next_query });
+                self.query(process, reply, |query| FromCentral::Calls { query });
+            }
+            Input::Settle(reply) => {
+                let processes: Vec<_> = self.members.keys().copied().collect();
+                let settled = processes.into_iter().map(|process| {
+                    let (reply, settled) = oneshot::channel();
+                    self.query(process, reply, |query| FromCentral::Settle { query });
+                    settled
+                });
+                let _ = reply.send(settled.collect());
             }
             Input::Kept(reply) => {
                 let _ = reply.send(self.log.kept());
@@ -330,6 +346,20 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Asks a process something; who is not there does not answer.
+    fn query(
+        &mut self,
+        process: ProcessIndex,
+        reply: oneshot::Sender<Vec<InFlight>>,
+        question: fn(u64) -> FromCentral,
+    ) {
+        let Some(member) = self.members.get(&process) else { return };
+        self.next_query += 1;
+        self.queries.retain(|_, reply| !reply.is_closed());
+        self.queries.insert(self.next_query, reply);
+        (member.deliver)(question(self.next_query));
     }
 
     fn join(&mut self, attach: Attach, deliver: Deliver) -> Membership {
@@ -401,6 +431,7 @@ impl Driver {
                 }
             }
             FromSatellite::Events { events, dropped } => self.tell_events(events, dropped),
+            FromSatellite::Settled { query } => drop(self.queries.remove(&query)),
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 
 use crate::driver::{Membership, Session};
 
-/// How long a process may take to say which calls are in it.
+/// How long a process may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// Serves a session at a socket until somebody asks for its end.
@@ -113,11 +113,14 @@ async fn controller(connection: Connection, session: Session, end: &Notify) {
                 end.notify_one();
                 return;
             }
-            // A condition is checked in a thread of its own, and waited for.
-            request @ Request::Break(_) => {
-                let session = session.clone();
-                let asked = tokio::task::spawn_blocking(move || session.request(request));
-                asked.await.ok().flatten().unwrap_or_else(ended)
+            // When these are answered they are in force, unless somebody hangs.
+            request @ (Request::Break(_) | Request::Delete(_) | Request::Pause(_)) => {
+                // A condition is checked in a thread of its own, and waited for.
+                let asks = session.clone();
+                let asked = tokio::task::spawn_blocking(move || asks.request(request));
+                let reply = asked.await.ok().flatten().unwrap_or_else(ended);
+                let _ = timeout(ANSWER_MAX, session.settled()).await;
+                reply
             }
             request => session.request(request).unwrap_or_else(ended),
         };

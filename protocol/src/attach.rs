@@ -44,6 +44,11 @@ pub enum FromSatellite {
         /// How many there was no room for.
         dropped: u64,
     },
+    /// All that central said before this question is in force.
+    Settled {
+        /// The number of the question.
+        query: u64,
+    },
 }
 
 /// To a satellite.
@@ -67,6 +72,11 @@ pub enum FromCentral {
     },
     /// Whether somebody looks at events.
     Observe(bool),
+    /// Is all in force that was said before?
+    Settle {
+        /// The number of the question.
+        query: u64,
+    },
 }
 
 /// Who wants to take part.

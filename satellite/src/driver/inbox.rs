@@ -46,6 +46,11 @@ impl Inbox {
                     send(FromSatellite::Calls { query, calls });
                 }
             }
+            FromCentral::Settle { query } => {
+                if let Some(send) = &handle.lock().send {
+                    send(FromSatellite::Settled { query });
+                }
+            }
             FromCentral::Observe(observed) => {
                 handle.0.events.observe(observed);
                 let _ = handle.0.wake.send(());
