@@ -160,7 +160,7 @@ async fn not_reached(error: DialError) -> Failure {
 }
 
 fn ended() -> Failure {
-    Failure::NoSession("the session has ended".to_owned())
+    Failure::NoSession(format!("the session has ended: {START_ONE}"))
 }
 
 /// The session answers something else than it was asked.

@@ -72,10 +72,10 @@ fn a_call_is_held_and_its_process_goes_on() {
     let mut caller = cluster.caller("caller");
     caller.warm_up(&["a", "b"]);
     let breakpoint = cluster.set_break(&["a:Walker.walk@arrive", "--scope", "call", "--once"]);
-    caller.walk("held", 1_000, &[("a", 0), ("b", 0)]);
+    caller.walk("held", 30_000, &[("a", 0), ("b", 0)]);
     let id = cluster.hit(&breakpoint)["id"].to_string();
     // Nobody else is stopped by it: another one waits only so that the order is kept.
-    caller.walk("waits", 1_000, &[("a", 0), ("b", 0)]);
+    caller.walk("waits", 30_000, &[("a", 0), ("b", 0)]);
     let waits = cluster.hold("somebody waits", |hold| hold["control"] == "caller/waits");
     assert_eq!(waits["reason"], "delay");
     assert!(cluster.holds().iter().all(|hold| hold["reason"] != "halt"));
@@ -97,7 +97,7 @@ fn points_and_all_events_of_a_call() {
     };
     for event in ["call", "arrive", "point", "return", "resume"] {
         let breakpoint = cluster.set_break(&[&spec(event), "--once"]);
-        caller.walk(event, 1_000, &[("a", 0)]);
+        caller.walk(event, 30_000, &[("a", 0)]);
         let hold = cluster.hit(&breakpoint);
         let expected = match event {
             "point" => ("a", "point(worked)".to_owned()),
@@ -121,7 +121,7 @@ fn a_breakpoint_waits_for_its_process() {
     assert!(said.contains("no process called a takes part yet"), "{said}");
     let _a = cluster.walker("a");
     let mut caller = cluster.caller("caller");
-    caller.walk("first", 1_000, &[("a", 0)]);
+    caller.walk("first", 30_000, &[("a", 0)]);
     assert_eq!(cluster.hit("1")["control"], "caller/first");
     assert_eq!(cluster.json(&["breaks"])[0]["processes"], serde_json::json!(["a"]));
     cluster.ddbx(&["continue"]).well();
@@ -145,7 +145,7 @@ fn replicas_have_numbers() {
         assert_eq!(planted.iter().filter(|name| **name != "caller").count(), stops.len(), "{set}");
         for (at, process) in [("first", "a"), ("second", "a#2")] {
             let name = format!("{at}-{}", spec.replace(['#', '*'], "-"));
-            caller.walk(&name, 1_000, &[(at, 0)]);
+            caller.walk(&name, 30_000, &[(at, 0)]);
             if stops.contains(&process) {
                 assert_eq!(cluster.hit(&set["id"].to_string())["process"], process);
                 cluster.ddbx(&["continue", process]).well();

@@ -45,9 +45,9 @@ fn a_process_is_paused_and_goes_on() {
     let said = cluster.ddbx(&["pause", "b"]).well();
     assert!(said.starts_with("1 process is paused"), "{said}");
     assert_eq!(state(&cluster, "b"), "held");
-    caller.walk("held", 500, &[("a", 0), ("b", 0)]);
+    caller.walk("held", 1_000, &[("a", 0), ("b", 0)]);
     let hold = cluster.hold("held for longer than its deadline", |hold| {
-        hold["process"] == "b" && hold["held_ms"].as_u64().unwrap() > 700
+        hold["process"] == "b" && hold["held_ms"].as_u64().unwrap() > 1_200
     });
     assert!(hold["control"] == "caller/held" && hold["reason"] == "halt", "{hold}");
     assert!(cluster.ddbx(&["ps"]).well().contains("paused"));
@@ -57,7 +57,7 @@ fn a_process_is_paused_and_goes_on() {
 
     // The only one that is held need not be named.
     cluster.ddbx(&["pause", "b#1"]).well();
-    caller.walk("again", 500, &[("a", 0), ("b", 0)]);
+    caller.walk("again", 1_000, &[("a", 0), ("b", 0)]);
     cluster.hold("held again", |hold| hold["process"] == "b");
     cluster.ddbx(&["continue"]).well();
     assert_eq!(caller.outcome("again").what, "ok");
@@ -75,14 +75,15 @@ fn everything_is_held_and_goes_on() {
     let _walkers = ["a", "b"].map(|name| cluster.walker(name));
     let mut caller = cluster.caller("caller");
     caller.warm_up(&["a", "b"]);
-    caller.walk("running", 1_000, &[("a", 0), ("b", 500)]);
+    // It shows itself twice in a second, so it works for longer than that.
+    caller.walk("running", 3_500, &[("a", 0), ("b", 3_000)]);
     until("it is in b", || {
         (cluster.json(&["watch"]).to_string().contains("running")).then_some(())
     });
     let said = cluster.ddbx(&["panic"]).well();
     assert!(said.starts_with("3 processes are paused"), "{said}");
     caller.walk("new", 1_000, &[("a", 0)]);
-    let timer = |hold: &Value| hold["at"] == "sleep" && hold["held_ms"].as_u64().unwrap() > 1_200;
+    let timer = |hold: &Value| hold["at"] == "sleep" && hold["held_ms"].as_u64().unwrap() > 800;
     cluster.hold("its work has stopped", timer);
     let said = cluster.ddbx(&["continue"]).refused(1);
     assert!(said.contains("3 are held") && said.contains("--all"), "{said}");

@@ -2,7 +2,10 @@
 
 use std::fs;
 
+use rustix::process::Signal;
+
 use crate::cluster::Cluster;
+use crate::process::until;
 
 /// Every command that talks to a session.
 const COMMANDS: [&[&str]; 18] = [
@@ -61,6 +64,29 @@ fn a_wrong_session() {
     let sentence = "a session name cannot contain ' '; an address is the name of a session, \
                     unix:PATH or tcp:IP:PORT";
     all_refuse(&cluster, &["--session", "a b"], 2, sentence);
+}
+
+#[test]
+fn a_session_that_hangs_or_ends() {
+    let (cluster, mut central) = Cluster::open();
+    let breakpoint = cluster.set_break(&["a:Walker.walk@arrive"]);
+    let mut follows = cluster.start_ddbx(&["events", "--follow"]);
+    follows.line(|line| line.contains("breakpoint 1"));
+    let mut waits = cluster.start_ddbx(&["wait", "--hit", &breakpoint]);
+    central.signal(Signal::STOP);
+    let said = cluster.ddbx(&["ps"]).refused(4);
+    assert!(said.contains("did not finish its handshake within 5 s: is it stopped"), "{said}");
+    central.signal(Signal::CONT);
+    cluster.ddbx(&["ps"]).well();
+    assert!(follows.is_running() && waits.is_running());
+
+    cluster.ddbx(&["stop"]).well();
+    assert_eq!(central.end().code(), Some(0));
+    // Whoever follows has seen all there was; who waits did not get what it waited for.
+    assert_eq!(follows.end().code(), Some(0));
+    assert_eq!(waits.end().code(), Some(4));
+    let said = format!("error: the session has ended: {START_ONE}\n");
+    until("it says so", || (waits.complained() == said).then_some(()));
 }
 
 #[test]

@@ -206,7 +206,10 @@ pub enum HandshakeError {
     #[error(transparent)]
     NotAllowed(#[from] Refusal),
     /// Not a whole handshake within [`DEADLINE`].
-    #[error("the other end did not finish its handshake within {} s", DEADLINE.as_secs())]
+    #[error(
+        "the other end did not finish its handshake within {} s: is it stopped, or busy?",
+        DEADLINE.as_secs()
+    )]
     Silent,
     /// The other end went away. Whoever only looks whether somebody listens does
     /// that, so it is nothing to report.
