@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -29,8 +29,8 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 pub struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
-    printed: Arc<Mutex<String>>,
-    complained: Arc<Mutex<String>>,
+    printed: Collected,
+    complained: Collected,
 }
 
 impl Process {
@@ -44,12 +44,12 @@ impl Process {
 
     /// What it has printed so far.
     pub fn printed(&self) -> String {
-        self.printed.lock().unwrap().clone()
+        self.printed.text.lock().unwrap().clone()
     }
 
     /// What it has printed so far on standard error.
     pub fn complained(&self) -> String {
-        self.complained.lock().unwrap().clone()
+        self.complained.text.lock().unwrap().clone()
     }
 
     /// Waits until a line that it has printed fits.
@@ -80,9 +80,12 @@ impl Process {
         self.stdin = None;
     }
 
-    /// Waits until it has ended.
+    /// Waits until it has ended, and all that it has printed is there.
     pub fn end(&mut self) -> ExitStatus {
-        until("a process ends", || self.child.try_wait().unwrap())
+        let status = until("a process ends", || self.child.try_wait().unwrap());
+        let all_read = || self.printed.all.is_finished() && self.complained.all.is_finished();
+        until("all that it printed", || all_read().then_some(()));
+        status
     }
 }
 
@@ -96,10 +99,16 @@ impl Drop for Process {
     }
 }
 
-fn collect(from: impl Read + Send + 'static) -> Arc<Mutex<String>> {
+/// What is read while a process prints.
+struct Collected {
+    text: Arc<Mutex<String>>,
+    all: JoinHandle<()>,
+}
+
+fn collect(from: impl Read + Send + 'static) -> Collected {
     let text = Arc::new(Mutex::new(String::new()));
     let collected = text.clone();
-    thread::spawn(move || {
+    let all = thread::spawn(move || {
         let mut lines = BufReader::new(from);
         let mut line = Vec::new();
         while lines.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
@@ -107,5 +116,5 @@ fn collect(from: impl Read + Send + 'static) -> Arc<Mutex<String>> {
             line.clear();
         }
     });
-    text
+    Collected { text, all }
 }
