@@ -68,23 +68,21 @@ fn control(path: &str) -> ControlId {
     })
 }
 
+/// How long a name can be in bytes: the shortest limit of all kinds of names, less
+/// some room for a number behind it.
+const NAME_BYTES_MAX: usize = 120;
+
 /// The name without what names cannot have.
 pub(crate) fn clean(name: &str) -> String {
     let bad = |c: char| c.is_control() || c.is_whitespace() || "/:@*()".contains(c);
-    let name: String = name.chars().take(100).map(|c| if bad(c) { '-' } else { c }).collect();
+    let name = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
+    let name: String = name.chars().map(|c| if bad(c) { '-' } else { c }).collect();
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
 /// A process's name, made of one that may have what names cannot.
 pub(crate) fn process(name: &str) -> ProcessName {
-    let name: String = clean(name)
-        .chars()
-        .scan(0, |bytes, c| {
-            *bytes += c.len_utf8();
-            (*bytes <= 128).then_some(c)
-        })
-        .collect();
-    ProcessName::new(name).expect("a cleaned name")
+    ProcessName::new(clean(name)).expect("a cleaned name")
 }
 
 const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -114,6 +112,8 @@ pub(crate) fn hash<T: Serialize>(value: &T) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use ddbx_protocol::{MethodName, PointLabel};
+
     use super::*;
 
     #[test]
@@ -135,7 +135,9 @@ mod tests {
     fn no_name_is_too_much() {
         assert_eq!(clean("a b/c:d"), "a-b-c-d");
         assert_eq!(process("").as_str(), "unnamed");
-        assert!(process(&"在".repeat(100)).as_str().len() <= 128);
+        let long = "在".repeat(100);
+        assert!(process(&long).as_str().len() < 128);
+        assert!(PointLabel::new(clean(&long)).is_ok() && MethodName::new(clean(&long)).is_ok());
         let mut deep = control("shop/main");
         for _ in 0..200 {
             deep = child(&deep, None, &"x".repeat(90), &mut BTreeMap::new());

@@ -2,10 +2,14 @@
 
 #![allow(dead_code, unused_macros, unused_imports, missing_docs)]
 
+use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use tarpc::context::{self, Context};
 use tokio::sync::Semaphore;
 
@@ -76,6 +80,63 @@ impl Front for Shop {
     }
 }
 
+#[tarpc::service]
+pub trait Lab {
+    /// Does what the test wants.
+    async fn act(number: u64) -> u64;
+    /// Answers with what it was given.
+    async fn pay(order: Order) -> Order;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    pub item: u32,
+    pub card: String,
+    pub gifts: Vec<Order>,
+}
+
+/// A handler that each test writes for itself.
+#[derive(Clone)]
+pub struct Actor(Arc<dyn Fn(Context, u64) -> BoxFuture<'static, u64> + Send + Sync>);
+
+impl Actor {
+    pub fn new<F, A>(act: F) -> Self
+    where
+        F: Fn(Context, u64) -> A + Send + Sync + 'static,
+        A: Future<Output = u64> + Send + 'static,
+    {
+        Self(Arc::new(move |ctx, number| act(ctx, number).boxed()))
+    }
+
+    /// One that only answers.
+    pub fn echo() -> Self {
+        Self::new(|_, number| async move { number })
+    }
+}
+
+impl Lab for Actor {
+    async fn act(self, ctx: Context, number: u64) -> u64 {
+        (self.0)(ctx, number).await
+    }
+
+    async fn pay(self, _: Context, order: Order) -> Order {
+        ddbx::watch!(card = order.card, paid = order);
+        ddbx::point!("paying", order = order).await;
+        order
+    }
+}
+
+pub const MS: Duration = Duration::from_millis(1);
+
+/// Waits until something is so.
+pub async fn until(mut is_so: impl FnMut() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < patience, "it does not come about");
+        tokio::time::sleep(MS).await;
+    }
+}
+
 /// A context with this deadline.
 pub fn within(length: Duration) -> Context {
     let mut context = context::current();
@@ -89,7 +150,7 @@ macro_rules! connect {
         use futures::StreamExt as _;
         use tarpc::server::Channel as _;
         #[allow(unused_imports)]
-        use $crate::services::{Front as _, SlowService as _};
+        use $crate::services::{Front as _, Lab as _, SlowService as _};
         let (client_end, server_end) = tarpc::transport::channel::unbounded();
         let server = tarpc::server::BaseChannel::with_defaults(server_end);
         let calls = server.execute($callee.serve($service.serve()));

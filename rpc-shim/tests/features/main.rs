@@ -1,0 +1,8 @@
+//! What a test can do with a session, one subject per file.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../services/mod.rs"]
+mod services;
+
+mod points;
