@@ -11,8 +11,8 @@ use tokio::sync::oneshot;
 use crate::driver::Captured;
 
 /// The conditions of one process.
+#[derive(Default)]
 pub(crate) struct Conditions {
-    process: ProcessName,
     evaluator: OnceLock<Evaluator>,
     errors: Mutex<BTreeMap<BreakpointId, Errors>>,
 }
@@ -24,10 +24,6 @@ struct Errors {
 }
 
 impl Conditions {
-    pub(crate) fn new(process: ProcessName) -> Self {
-        Self { process, evaluator: OnceLock::new(), errors: Mutex::default() }
-    }
-
     /// The breakpoints among these whose condition holds. One that cannot be
     /// evaluated does not hold, and is counted.
     pub(crate) async fn holding(
@@ -35,13 +31,13 @@ impl Conditions {
         conditions: Vec<(BreakpointId, Condition)>,
         captured: &Captured,
         watch: Map<String, Value>,
-        control: &ControlId,
+        (process, control): (ProcessName, &ControlId),
     ) -> Vec<BreakpointId> {
         let facts = Facts {
             args: captured.args.clone(),
             result: captured.result.clone(),
             watch,
-            process: self.process.to_string(),
+            process: process.to_string(),
             control: control.to_string(),
         };
         let evaluator = self.evaluator.get_or_init(Evaluator::new);

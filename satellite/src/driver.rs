@@ -106,7 +106,7 @@ impl Handle {
         let (wake, look) = channel();
         let core = Core {
             satellite: Satellite::new(process, Mode::Permit, AllOn),
-            name: name.clone(),
+            name,
             standing: HashMap::new(),
             timers: HashMap::new(),
             due: BTreeMap::new(),
@@ -124,7 +124,7 @@ impl Handle {
             wake,
             core: Mutex::new(core),
             events: events::Events::default(),
-            conditions: Conditions::new(name),
+            conditions: Conditions::default(),
             report,
         });
         let weak = Arc::downgrade(&shared);

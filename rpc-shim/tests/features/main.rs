@@ -5,4 +5,5 @@
 #[path = "../services/mod.rs"]
 mod services;
 
+mod conditions;
 mod points;

@@ -128,9 +128,8 @@ impl Handle {
         let Arrived { mut strand, gate, captured, conditions } = arrived;
         if let Some(captured) = captured.as_ref().filter(|_| !conditions.is_empty()) {
             let watched = self.0.report.watched();
-            let holding =
-                self.0.conditions.holding(conditions, captured, watched, visit.control).await;
-            strand.met = holding;
+            let who = (self.name(), visit.control);
+            strand.met = self.0.conditions.holding(conditions, captured, watched, who).await;
         }
         let (resume, resumed) = oneshot::channel();
         {
