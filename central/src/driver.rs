@@ -70,6 +70,8 @@ enum Input {
     Remove(BreakpointId, Sender<()>),
     User(Command),
     ContinueAll,
+    /// The user ends the pause of a process, and nothing else.
+    EndPause(String),
     Stops(Sender<Vec<(StopId, StopReason)>>),
     StopsSoFar(Sender<u64>),
     Request(Request, Sender<Reply>),
@@ -134,6 +136,11 @@ impl Session {
     /// Ends all holds and removes all breakpoints.
     pub fn continue_all(&self) {
         let _ = self.inputs.send(Input::ContinueAll);
+    }
+
+    /// Ends the pause of a process. Who is held at a breakpoint there stays.
+    pub fn end_pause(&self, process: &str) {
+        let _ = self.inputs.send(Input::EndPause(process.to_owned()));
     }
 
     /// Everybody who stands still, and why.
@@ -303,6 +310,9 @@ impl Driver {
                     self.delete(id);
                 }
                 self.continue_everybody();
+            }
+            Input::EndPause(process) => {
+                let _ = self.pause(Some(&process), false);
             }
             Input::Stops(reply) => {
                 let _ = reply.send(self.central.stops().collect());

@@ -39,12 +39,15 @@ use std::time::Duration;
 
 use ddbx_central::driver::{Hit, Session as Central};
 use ddbx_central::logic::Command;
-use ddbx_protocol::control::{HoldView, Reply, Request, Wanted};
-use ddbx_protocol::{BreakpointId, Scope, StopId};
+use ddbx_protocol::control::{Reply, Request};
+use ddbx_protocol::{BreakpointId, StopId};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::process::Process;
+
+pub use ddbx_protocol::Scope;
+pub use ddbx_protocol::control::{HoldReason, HoldView, Wanted};
 
 /// Starts a session inside this test. When it is dropped, also by a panic, all
 /// that it holds goes on.
@@ -251,7 +254,6 @@ pub struct Paused {
 
 impl Drop for Paused {
     fn drop(&mut self) {
-        let whom = ddbx_protocol::control::Whom::Process(self.process.clone());
-        let _ = self.central.request(Request::Continue(whom));
+        self.central.end_pause(&self.process);
     }
 }

@@ -45,7 +45,7 @@ impl Driver {
                 }
                 None => no_hold(hold),
             },
-            Request::Pause(name) => self.pause(name.as_deref()),
+            Request::Pause(name) => self.pause(name.as_deref(), true),
             Request::Watched => Reply::Watched(self.view_watched()),
             Request::Backtrace(hold) => match self.holds.stop(hold) {
                 None => no_hold(hold),
@@ -130,14 +130,14 @@ impl Driver {
         }
     }
 
-    fn pause(&mut self, name: Option<&str>) -> Reply {
+    pub(super) fn pause(&mut self, name: Option<&str>, pause: bool) -> Reply {
         let all = || self.members.keys().copied().collect();
         let concerned: Vec<ProcessIndex> = name.map_or_else(all, |name| self.named(name));
         if let (true, Some(name)) = (concerned.is_empty(), name) {
             return self.no_process(name);
         }
         for process in &concerned {
-            self.central.handle_user(Command::Pause(*process, true));
+            self.central.handle_user(Command::Pause(*process, pause));
         }
         Reply::Done(concerned.len() as u64)
     }

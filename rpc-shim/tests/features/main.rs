@@ -5,5 +5,6 @@
 #[path = "../services/mod.rs"]
 mod services;
 
+mod breakpoints;
 mod conditions;
 mod points;
