@@ -7,4 +7,9 @@ mod services;
 
 mod breakpoints;
 mod conditions;
+mod endings;
+mod inside;
+mod names;
 mod points;
+mod redaction;
+mod time;
