@@ -70,6 +70,8 @@ enum Input {
     Remove(BreakpointId, Sender<()>),
     User(Command),
     ContinueAll,
+    /// Nobody shall wait for those who stand at this breakpoint.
+    Usher(BreakpointId),
     /// The user ends the pause of a process, and nothing else.
     EndPause(String),
     Stops(Sender<Vec<(StopId, StopReason)>>),
@@ -136,6 +138,12 @@ impl Session {
     /// Ends all holds and removes all breakpoints.
     pub fn continue_all(&self) {
         let _ = self.inputs.send(Input::ContinueAll);
+    }
+
+    /// Lets whoever waits for those who stand at this breakpoint pass the gate where
+    /// it waits, so that others can come to the breakpoint too. Deadlines wait on.
+    pub fn usher(&self, to: BreakpointId) {
+        let _ = self.inputs.send(Input::Usher(to));
     }
 
     /// Ends the pause of a process. Who is held at a breakpoint there stays.
@@ -311,6 +319,7 @@ impl Driver {
                 }
                 self.continue_everybody();
             }
+            Input::Usher(to) => self.usher(to),
             Input::EndPause(process) => {
                 let _ = self.pause(Some(&process), false);
             }
@@ -458,6 +467,9 @@ impl Driver {
                 self.central.handle_satellite(now, process, message);
                 if let StopReason::Breakpoint(breakpoint) = reason {
                     self.hit(now, Hit { breakpoint, stop });
+                } else if let Some(breakpoint) = self.holds.awaited(stop) {
+                    // To whoever looks it stands there already.
+                    self.tell_hit(Hit { breakpoint, stop });
                 }
                 return;
             }
@@ -483,6 +495,13 @@ impl Driver {
         }
         if wanted.once {
             self.central.handle_user(Command::Remove(hit.breakpoint));
+        }
+        self.tell_hit(hit);
+    }
+
+    fn tell_hit(&mut self, hit: Hit) {
+        if self.holds.is_news(hit) {
+            self.asked.tell(hit);
         }
     }
 
@@ -521,6 +540,15 @@ impl Driver {
             self.central.handle_user(Command::Continue(*stop));
         }
         users.len().max(paused.len()) as u64
+    }
+
+    fn usher(&mut self, to: BreakpointId) {
+        for stop in self.holds.on_the_way() {
+            let because_of = self.central.why(stop);
+            if because_of.last().is_some_and(|last| self.holds.stands_at(last.stop, to)) {
+                self.central.handle_user(Command::Pass(stop));
+            }
+        }
     }
 
     fn tell_goes_on(&mut self, now: RealTime, hold: HoldId, process: String, since: RealTime) {

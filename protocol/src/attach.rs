@@ -102,6 +102,8 @@ pub struct Standing {
     pub args: Option<String>,
     /// The result of the call, as JSON, likewise.
     pub result: Option<String>,
+    /// The rule makes it wait now; when it may go on, this breakpoint stops it.
+    pub awaited: Option<BreakpointId>,
 }
 
 /// How a process is doing.

@@ -178,6 +178,11 @@ pub enum ToSatellite {
         /// Its number in the receiving process.
         number: u64,
     },
+    /// The user lets a stop pass this one gate whatever the rule says.
+    Pass {
+        /// Its number in the receiving process.
+        number: u64,
+    },
     /// The user pauses the process, or ends the pause.
     Pause(bool),
     /// A breakpoint to watch for; replaces one of the same id.

@@ -237,6 +237,7 @@ where
             delay,
             due: began + remaining,
             gate: Gate::Deadline,
+            is_free: false,
         });
         let (outcome, delay, is_free) = tokio::select! {
             biased;

@@ -198,7 +198,10 @@ impl Control {
     /// A timer on its clock.
     pub(crate) fn arm(&self, due: VirtualTime, gate: Gate) -> Armed {
         let (control, stack, delay) = (&self.id, &self.stack, self.delay());
-        self.satellite.arm(TimerOf { control, stack, delay, due, gate })
+        // A deadline is not free: it must not overtake what it waits for, which may
+        // be held for reasons of its own.
+        let is_free = gate == Gate::Sleep && self.is_free.load(Ordering::Relaxed);
+        self.satellite.arm(TimerOf { control, stack, delay, due, gate, is_free })
     }
 
     /// Sleeps until its clock shows this.

@@ -301,10 +301,11 @@ impl Core {
         if let ToCentral::Stopped { number, .. } = &message
             && let Some((strand, gate)) = self.satellite.standing(*number)
         {
+            let awaited = self.satellite.awaited(*number);
             let standing = match (self.standing.get_mut(&strand), self.timers.get(&strand)) {
                 (Some(waiting), _) if !waiting.told => {
                     waiting.told = true;
-                    Some(waiting.standing(gate))
+                    Some(Standing { awaited, ..waiting.standing(gate) })
                 }
                 (None, Some(timer)) => Some(timer.standing()),
                 _ => None,
@@ -325,6 +326,7 @@ impl Waiting {
             control: self.control.clone(),
             args: captured.and_then(Captured::args_text),
             result: captured.and_then(Captured::result_text),
+            awaited: None,
         }
     }
 }
@@ -350,4 +352,7 @@ pub struct TimerOf<'a> {
     pub due: VirtualTime,
     /// What happens then.
     pub gate: Gate,
+    /// Whether the rule does not concern it: a sleep of a control that the user has
+    /// let go on anyway.
+    pub is_free: bool,
 }

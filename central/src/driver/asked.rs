@@ -116,10 +116,15 @@ impl Asked {
         let wish = self.wishes.get_mut(&hit.breakpoint).filter(|wish| !wish.spent)?;
         wish.hits += 1;
         wish.spent = wish.checked.wanted.once;
-        if let Some(tell) = &wish.tell {
+        Some(&wish.checked.wanted)
+    }
+
+    /// Whoever listens hears of a control that stands at it.
+    pub(super) fn tell(&self, hit: Hit) {
+        let wish = self.wishes.get(&hit.breakpoint);
+        if let Some(tell) = wish.and_then(|wish| wish.tell.as_ref()) {
             tell(hit);
         }
-        Some(&wish.checked.wanted)
     }
 
     pub(super) fn count(&mut self, process: ProcessIndex, counts: &[Count]) {

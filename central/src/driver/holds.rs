@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ddbx_protocol::{HoldId, ProcessIndex, RealTime, Stack, Standing, StopId, StopReason};
+use ddbx_protocol::{
+    BreakpointId, Gate, HoldId, ProcessIndex, RealTime, Stack, Standing, StopId, StopReason,
+};
+
+use super::Hit;
 
 /// A stop with what there is to see of it.
 pub(super) struct Hold {
@@ -12,6 +16,8 @@ pub(super) struct Hold {
     pub(super) stack: Stack,
     pub(super) standing: Option<Standing>,
     expires: Option<RealTime>,
+    /// The breakpoint at which its listener already knows it to stand.
+    told: Option<BreakpointId>,
 }
 
 #[derive(Default)]
@@ -44,7 +50,29 @@ impl Holds {
         self.last += 1;
         let id = HoldId(self.last);
         self.stops.insert(id, stop);
-        self.holds.insert(stop, Hold { id, since: now, reason, stack, standing, expires: None });
+        let (expires, told) = (None, None);
+        let hold = Hold { id, since: now, reason, stack, standing, expires, told };
+        self.holds.insert(stop, hold);
+    }
+
+    /// Those whom the rule makes wait, except at a breakpoint; and except deadlines.
+    pub(super) fn on_the_way(&self) -> Vec<StopId> {
+        let waits = |hold: &Hold| hold.reason == StopReason::Delay && hold.told.is_none();
+        let goes_on =
+            |hold: &Hold| hold.standing.as_ref().is_some_and(|s| s.gate != Gate::Deadline);
+        let waiting = self.holds.iter().filter(|(_, hold)| waits(hold) && goes_on(hold));
+        waiting.map(|(stop, _)| *stop).collect()
+    }
+
+    /// Whether it stands at this breakpoint, held or made to wait.
+    pub(super) fn stands_at(&self, stop: StopId, breakpoint: BreakpointId) -> bool {
+        self.get(stop).is_some_and(|hold| hold.told == Some(breakpoint))
+    }
+
+    /// Whether this is the first to be heard of its standing at a breakpoint.
+    pub(super) fn is_news(&mut self, hit: Hit) -> bool {
+        let hold = self.holds.get_mut(&hit.stop);
+        hold.is_some_and(|hold| hold.told.replace(hit.breakpoint) != Some(hit.breakpoint))
     }
 
     /// It goes on: who it was, and since when it stood.
@@ -90,6 +118,11 @@ impl Holds {
 
     pub(super) fn get(&self, stop: StopId) -> Option<&Hold> {
         self.holds.get(&stop)
+    }
+
+    /// The breakpoint before which the rule makes it wait.
+    pub(super) fn awaited(&self, stop: StopId) -> Option<BreakpointId> {
+        self.get(stop).and_then(|hold| hold.standing.as_ref()).and_then(|s| s.awaited)
     }
 
     pub(super) fn stop(&self, id: HoldId) -> Option<StopId> {

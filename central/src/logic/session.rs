@@ -25,6 +25,8 @@ pub enum Command {
     Continue(StopId),
     /// Let a stop go on whatever the rule says.
     Force(StopId),
+    /// Let a stop pass this one gate whatever the rule says.
+    Pass(StopId),
     /// Hold a whole process, or end that.
     Pause(ProcessIndex, bool),
     /// Plant a breakpoint in a process, now and whenever it joins.
@@ -222,6 +224,10 @@ impl<S: Safeguards> Central<S> {
             Command::Force(id) => {
                 self.forced = true;
                 self.send(id.process, ToSatellite::Force { number: id.number });
+            }
+            Command::Pass(id) => {
+                self.forced = true;
+                self.send(id.process, ToSatellite::Pass { number: id.number });
             }
             Command::Pause(process, pause) => {
                 if pause {

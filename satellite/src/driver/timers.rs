@@ -23,7 +23,7 @@ pub(super) struct Timer {
 impl Timer {
     pub(super) fn standing(&self) -> Standing {
         let (gate, control) = (self.gate.clone(), self.control.clone());
-        Standing { gate, control, args: None, result: None }
+        Standing { gate, control, args: None, result: None, awaited: None }
     }
 }
 
@@ -31,10 +31,10 @@ impl Handle {
     /// A timer on a strand's clock. Awaiting it yields the strand's delay when it
     /// has run out and was allowed to; dropping it disarms it.
     pub fn arm(&self, timer: TimerOf<'_>) -> Armed {
-        let TimerOf { control, stack, delay, due, gate } = timer;
+        let TimerOf { control, stack, delay, due, gate, is_free } = timer;
         let (id, control) = (self.new_strand(), control.clone());
         let (fire, fired) = oneshot::channel();
-        let strand = Strand { is_branch: true, ..Strand::new(id, stack.clone(), delay) };
+        let strand = Strand { is_branch: true, is_free, ..Strand::new(id, stack.clone(), delay) };
         let mut core = self.lock();
         let at = due + delay;
         core.timers.insert(id, Timer { strand, control, gate, due, at, fire });

@@ -45,6 +45,17 @@ impl Breakpoints {
         fitting.map(|planted| &planted.breakpoint)
     }
 
+    /// The breakpoint that will stop this event whoever comes first, if any: one for
+    /// single calls that has nothing more to count.
+    pub fn awaits(&self, gate: &Gate, met: &[BreakpointId]) -> Option<BreakpointId> {
+        let is_sure = |p: &&Planted| {
+            let Breakpoint { scope, once, ignore, .. } = p.breakpoint;
+            scope == Scope::Call && !once && p.met >= ignore
+        };
+        let mut fitting = self.planted.iter().filter(|p| p.matches(gate) && p.holds(met));
+        fitting.find(is_sure).map(|planted| planted.breakpoint.id)
+    }
+
     /// How often each was met.
     pub fn met(&self) -> impl Iterator<Item = (BreakpointId, u32)> {
         self.planted.iter().map(|planted| (planted.breakpoint.id, planted.met))

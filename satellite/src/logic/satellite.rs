@@ -126,6 +126,12 @@ impl<S: Safeguards> Satellite<S> {
         self.stops.get(number).map(|stop| (stop.strand.id, &stop.gate))
     }
 
+    /// The breakpoint that will stop it, if the rule makes it wait before one.
+    pub fn awaited(&self, number: u64) -> Option<BreakpointId> {
+        let stop = self.stops.get(number).filter(|stop| !stop.broke)?;
+        self.breakpoints.awaits(&stop.gate, &stop.strand.met)
+    }
+
     /// How many strands stand still at a gate.
     pub fn stopped(&self) -> usize {
         self.stops.len()
@@ -289,6 +295,10 @@ impl<S: Safeguards> Satellite<S> {
             ToSatellite::Force { number } => {
                 let delay = self.charged_so_far(now, number);
                 self.let_go(now, number, delay, true);
+            }
+            ToSatellite::Pass { number } => {
+                let delay = self.charged_so_far(now, number);
+                self.let_go(now, number, delay, false);
             }
             ToSatellite::Pause(pause) => {
                 if self.hold.pause(now, pause) {
@@ -476,7 +486,8 @@ impl<S: Safeguards> Satellite<S> {
     fn end_users_stop(&mut self, now: RealTime, number: u64) {
         let Some(stop) = self.stops.get(number) else { return };
         if !stop.reason.is_users() {
-            return;
+            // The rule decides already; the user has no wish to see it again.
+            return self.stops.break_no_more(number);
         }
         if stop.strand.is_free {
             return self.leave(now, number, stop.grown(now));

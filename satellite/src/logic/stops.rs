@@ -114,6 +114,13 @@ impl Stops {
         self.stops.insert(number, stop);
     }
 
+    /// No breakpoint stops it any more.
+    pub(super) fn break_no_more(&mut self, number: u64) {
+        if let Some(stop) = self.stops.get_mut(&number) {
+            stop.broke = true;
+        }
+    }
+
     pub(super) fn remove(&mut self, number: u64) -> Option<Stop> {
         let stop = self.stops.remove(&number)?;
         self.number_of.remove(&stop.strand.id);

@@ -422,7 +422,9 @@ fn kind_to_satellite(message: &ToSatellite) -> &'static str {
         ToSatellite::Permit(permit) if permit.open.is_some() => "block",
         ToSatellite::Permit(_) => "unblock",
         ToSatellite::Vanished { .. } => "vanished",
-        ToSatellite::Continue { .. } | ToSatellite::Force { .. } => "continue",
+        ToSatellite::Continue { .. } | ToSatellite::Force { .. } | ToSatellite::Pass { .. } => {
+            "continue"
+        }
         ToSatellite::Pause(_) => "pause",
         ToSatellite::Plant(_) | ToSatellite::Remove(_) => "breakpoint",
         ToSatellite::Granted { .. } => "granted",
