@@ -270,6 +270,8 @@ impl Deref for Present {
 
 impl Drop for Present {
     fn drop(&mut self) {
+        // For good: a call that it has started may end later.
+        self.0.elsewhere.fetch_add(1, Ordering::SeqCst);
         self.0.process.controls().remove(self.0.key);
         self.0.satellite.ended(self.0.strand);
     }
@@ -302,8 +304,7 @@ impl Drop for Elsewhere {
     fn drop(&mut self) {
         let control = &self.0;
         if control.elsewhere.fetch_sub(1, Ordering::SeqCst) == 1 {
-            let strand = || Strand::new(control.strand, control.stack.clone(), control.delay());
-            control.satellite.inside(strand, control.delay());
+            control.satellite.inside(control.delay(), || control.inside());
         }
     }
 }

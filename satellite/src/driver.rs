@@ -193,16 +193,17 @@ impl Handle {
     /// A control runs on in the process and may wait for something inside it.
     /// While nothing stands still there is nothing to note: whoever is there when
     /// that changes is asked for then.
-    pub fn inside(&self, strand: impl FnOnce() -> Strand, delay: Delay) {
+    /// The strand is asked for when it can be noted: it may have gone by then.
+    pub fn inside(&self, delay: Delay, strand: impl FnOnce() -> Option<Strand>) {
         if self.0.quiet_at.load(Ordering::SeqCst) != delay.as_nanos() {
-            let strand = strand();
             let mut core = self.lock();
-            core.note_inside(self.now(), &strand);
+            self.note_inside(&mut core, || strand().into_iter());
             self.drain(&mut core);
         }
     }
 
-    /// A control leaves the process, or ends.
+    /// A control leaves the process, or ends. From before this is called on, it is
+    /// not among those whom the report says to be inside.
     pub fn ended(&self, strand: StrandId) {
         if self.0.inside.load(Ordering::SeqCst) {
             let mut core = self.lock();
@@ -219,13 +220,16 @@ impl Handle {
     /// Does what the logic has asked for.
     fn drain(&self, core: &mut Core) {
         self.perform(core);
-        let floor = core.satellite.floor().as_nanos();
-        let quiet_at = core.satellite.quiet_at().map_or(BUSY, Delay::as_nanos);
-        let before = self.0.quiet_at.swap(quiet_at, Ordering::SeqCst);
-        if quiet_at != before && floor > 0 || quiet_at == BUSY && before != BUSY {
-            // From now on it matters who is here.
-            for strand in self.0.report.inside() {
-                core.note_inside(self.now(), &strand);
+        let quiet = core.satellite.quiet_at();
+        let quiet_at = quiet.map_or(BUSY, Delay::as_nanos);
+        if self.0.quiet_at.swap(quiet_at, Ordering::SeqCst) != quiet_at {
+            if quiet.is_some() {
+                core.satellite.handle_quiet();
+            }
+            // From now on it matters who is here, except who passes without question.
+            if quiet != Some(Delay::ZERO) {
+                let matters = |strand: &Strand| Some(strand.delay) != quiet;
+                self.note_inside(core, || self.0.report.inside().into_iter().filter(matters));
             }
             self.perform(core);
         }
@@ -236,6 +240,18 @@ impl Handle {
         if due.is_some_and(|due| core.looks_at.is_none_or(|looks_at| due < looks_at)) {
             core.looks_at = due;
             let _ = self.0.wake.send(());
+        }
+    }
+
+    /// Notes strands that may wait inside the program. Whoever ends while they are
+    /// looked up must not think that there is nobody to forget: so that is said
+    /// first.
+    fn note_inside<I: Iterator<Item = Strand>>(&self, core: &mut Core, who: impl FnOnce() -> I) {
+        self.0.inside.store(true, Ordering::SeqCst);
+        for strand in who() {
+            if core.satellite.inside_since(strand.id).is_none() {
+                core.satellite.handle_wait_inside(self.now(), &strand);
+            }
         }
     }
 
@@ -289,12 +305,6 @@ impl Handle {
 }
 
 impl Core {
-    fn note_inside(&mut self, now: RealTime, strand: &Strand) {
-        if self.satellite.inside_since(strand.id).is_none() {
-            self.satellite.handle_wait_inside(now, strand);
-        }
-    }
-
     /// Tells central something; of a stop first what stands there.
     fn send(&mut self, message: ToCentral) {
         let Some(send) = &self.send else { return };

@@ -80,3 +80,93 @@ async fn a_wait_that_is_too_long_still_times_out() {
     assert!(matches!(outcome, Err(RpcError::DeadlineExceeded)), "{outcome:?}");
     session.assert_nothing_held();
 }
+
+/// A handler that starts a call and does not wait for it leaves nothing behind when
+/// both have ended: a hold that comes later does not concern its client.
+#[tokio::test]
+async fn a_call_that_outlives_its_handler_leaves_nothing() {
+    let session = ddbx::test::session().await;
+    let (client, middle) = (session.process("client"), session.process("middle"));
+    let go_on = Arc::new(Semaphore::new(0));
+    let waiting = go_on.clone();
+    let last = Actor::new(move |_, number| {
+        let go_on = waiting.clone();
+        async move {
+            go_on.acquire().await.unwrap().forget();
+            number
+        }
+    });
+    let inner = connect!(LabClient, middle.clone(), session.process("end"), last);
+    let done = Arc::new(Semaphore::new(0));
+    let all_done = done.clone();
+    let actor = Actor::new(move |ctx, number| {
+        let (inner, done) = (inner.clone(), all_done.clone());
+        async move {
+            if number == 1 {
+                tokio::spawn(async move {
+                    inner.act(ctx, 1).await.unwrap();
+                    done.add_permits(1);
+                });
+                // Long enough for the call to be on its way.
+                ddbx::time::sleep(50 * MS).await;
+            }
+            number
+        }
+    });
+    let outer = connect!(LabClient, client.clone(), middle.clone(), actor.clone());
+    let other = connect!(LabClient, session.process("other"), middle, actor);
+    let aside = connect!(LabClient, client, session.process("far"), Actor::echo());
+    aside.act(within(20_000 * MS), 0).await.unwrap();
+    // While there is a breakpoint, it is noted who waits where.
+    let hit = session.breakpoint_if("middle:Lab.act@arrive", "args.number == 2");
+    outer.act(within(20_000 * MS), 1).await.unwrap();
+    go_on.add_permits(1);
+    done.acquire().await.unwrap().forget();
+
+    let call = tokio::spawn(async move { other.act(within(20_000 * MS), 2).await });
+    let held = hit.next().await;
+    let aside = tokio::time::timeout(Duration::from_secs(10), aside.act(within(20_000 * MS), 3));
+    assert_eq!(aside.await.expect("nothing of the client is held").unwrap(), 3);
+    held.resume();
+    call.await.unwrap().unwrap();
+}
+
+/// Calls come and go while breakpoints are set and removed: nothing of them is left
+/// that a later hold would concern.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn calls_that_come_and_go_leave_nothing() {
+    let session = ddbx::test::session().await;
+    let (client, lab) = (session.process("client"), session.process("lab"));
+    let actor = Actor::new(|_, number| async move {
+        tokio::task::yield_now().await;
+        number
+    });
+    let near = connect!(LabClient, client.clone(), lab.clone(), actor.clone());
+    let other = connect!(LabClient, session.process("other"), lab, actor);
+    let aside = connect!(LabClient, client, session.process("far"), Actor::echo());
+    aside.act(within(60_000 * MS), 0).await.unwrap();
+    let callers: Vec<_> = (0..8)
+        .map(|number| {
+            let near = near.clone();
+            tokio::spawn(async move {
+                for _ in 0..300 {
+                    near.act(within(60_000 * MS), number).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    while !callers.iter().all(|caller| caller.is_finished()) {
+        drop(session.breakpoint("lab:point(nowhere)"));
+        tokio::task::yield_now().await;
+    }
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    let hit = session.breakpoint_on_call("lab:Lab.act@arrive");
+    let call = tokio::spawn(async move { other.act(within(60_000 * MS), 9).await });
+    let held = hit.next().await;
+    let aside = tokio::time::timeout(Duration::from_secs(20), aside.act(within(60_000 * MS), 3));
+    assert_eq!(aside.await.expect("nothing of the client is held").unwrap(), 3);
+    held.resume();
+    call.await.unwrap().unwrap();
+}

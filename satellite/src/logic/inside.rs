@@ -42,6 +42,12 @@ impl Inside {
         self.waiters.remove(&strand)
     }
 
+    /// Takes away those who have this delay, or more.
+    pub(super) fn take_not_behind(&mut self, floor: Delay) -> Vec<Waiter> {
+        let taken = self.waiters.extract_if(.., |_, waiter| waiter.strand.delay >= floor);
+        taken.map(|(_, waiter)| waiter).collect()
+    }
+
     /// Central knows nothing any more.
     pub(super) fn forget_numbers(&mut self) {
         for waiter in self.waiters.values_mut() {

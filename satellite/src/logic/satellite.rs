@@ -197,6 +197,16 @@ impl<S: Safeguards> Satellite<S> {
         self.register_inside(now);
     }
 
+    /// Nobody stands still any more. Whoever waits inside with the delay of all does
+    /// not matter until that changes; by then it may wait for something else.
+    pub fn handle_quiet(&mut self) {
+        for waiter in self.inside.take_not_behind(self.permit.floor()) {
+            if let Some(number) = waiter.number {
+                self.send(ToCentral::Gone { number, delay: waiter.strand.delay });
+            }
+        }
+    }
+
     /// Since when a strand is known to wait inside the program.
     pub fn inside_since(&self, strand: StrandId) -> Option<RealTime> {
         self.inside.since(strand)
