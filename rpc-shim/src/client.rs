@@ -204,9 +204,13 @@ where
             let (meta, outcome) = match response {
                 Ok(Traced::With(meta, body)) => {
                     self.connection.meet(satellite, meta.from, meta.name.as_ref());
-                    (Some(meta), flatten(body))
+                    (Some(meta), Ok(body))
                 }
-                Ok(Traced::Plain(body)) => (None, flatten(body)),
+                Ok(Traced::Failed(meta, error)) => {
+                    self.connection.meet(satellite, meta.from, meta.name.as_ref());
+                    (Some(meta), Err(failed(error)))
+                }
+                Ok(Traced::Plain(body)) => (None, Ok(body)),
                 Err(error) => (None, Err(error)),
             };
             // An error that was made outside the handler's wrapper has no delay. It may
@@ -268,7 +272,8 @@ where
         match self.process.satellite() {
             Some(satellite) => self.call_in_session(satellite, ctx, request).await,
             None => match self.exchange(ctx, Traced::Plain(request)).await? {
-                Traced::Plain(body) | Traced::With(_, body) => flatten(body),
+                Traced::Plain(body) | Traced::With(_, body) => Ok(body),
+                Traced::Failed(_, error) => Err(failed(error)),
             },
         }
     }
@@ -305,9 +310,6 @@ impl TakeArgs for serde_json::Value {
     }
 }
 
-fn flatten<Resp>(body: Result<Resp, ServerError>) -> Result<Resp, RpcError> {
-    match body {
-        Err(error) if is_deadline(&error) => Err(RpcError::DeadlineExceeded),
-        body => Ok(body?),
-    }
+fn failed(error: ServerError) -> RpcError {
+    if is_deadline(&error) { RpcError::DeadlineExceeded } else { RpcError::Server(error) }
 }

@@ -22,6 +22,10 @@ const STACK_MAX: usize = 256;
 const PLAIN: u8 = 255;
 const WITH_META: u8 = 254;
 
+// What comes after `WITH_META`.
+const MESSAGE: u8 = 0;
+const FAILURE: u8 = 1;
+
 const NOT_WRAPPED: &str = "not a ddbx envelope: the other end of this connection is not wrapped \
                            by ddbx; wrap both ends or none";
 
@@ -33,10 +37,12 @@ pub enum Traced<M, T> {
     Plain(T),
     /// A message of a session.
     With(Box<M>, T),
+    /// A response of a session: the error of a handler.
+    Failed(Box<M>, ServerError),
 }
 
 pub(crate) type TracedRequest<Req> = Traced<RequestMeta, Req>;
-pub(crate) type TracedResponse<Resp> = Traced<ResponseMeta, Result<Resp, ServerError>>;
+pub(crate) type TracedResponse<Resp> = Traced<ResponseMeta, Resp>;
 
 /// What travels with a request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -137,24 +143,33 @@ impl<M, T: RequestName> RequestName for Traced<M, T> {
     fn name(&self) -> &str {
         match self {
             Self::Plain(body) | Self::With(_, body) => body.name(),
+            Self::Failed(..) => "ddbx.failed",
         }
     }
 }
 
-/// In a format for people: `{"ddbx": null, "body": …}`.
+/// In a format for people: `{"ddbx": null, "body": {"message": …}}`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Readable<M, T> {
+struct Readable<M, T, E> {
     ddbx: Option<M>,
-    body: T,
+    body: Body<T, E>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Body<T, E> {
+    Message(T),
+    Failure(E),
 }
 
 impl<M: Serialize, T: Serialize> Serialize for Traced<M, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             let (ddbx, body) = match self {
-                Self::Plain(body) => (None, body),
-                Self::With(meta, body) => (Some(meta), body),
+                Self::Plain(body) => (None, Body::Message(body)),
+                Self::With(meta, body) => (Some(meta), Body::Message(body)),
+                Self::Failed(meta, error) => (Some(meta), Body::Failure(error)),
             };
             return Readable { ddbx, body }.serialize(serializer);
         }
@@ -166,10 +181,19 @@ impl<M: Serialize, T: Serialize> Serialize for Traced<M, T> {
                 tuple.end()
             }
             Self::With(meta, body) => {
-                let mut tuple = serializer.serialize_tuple(3)?;
+                let mut tuple = serializer.serialize_tuple(4)?;
                 tuple.serialize_element(&WITH_META)?;
+                tuple.serialize_element(&MESSAGE)?;
                 tuple.serialize_element(meta)?;
                 tuple.serialize_element(body)?;
+                tuple.end()
+            }
+            Self::Failed(meta, error) => {
+                let mut tuple = serializer.serialize_tuple(4)?;
+                tuple.serialize_element(&WITH_META)?;
+                tuple.serialize_element(&FAILURE)?;
+                tuple.serialize_element(meta)?;
+                tuple.serialize_element(error)?;
                 tuple.end()
             }
         }
@@ -179,14 +203,16 @@ impl<M: Serialize, T: Serialize> Serialize for Traced<M, T> {
 impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Traced<M, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if !deserializer.is_human_readable() {
-            return deserializer.deserialize_tuple(3, Elements(PhantomData));
+            return deserializer.deserialize_tuple(4, Elements(PhantomData));
         }
-        let read = Readable::<Box<M>, T>::deserialize(deserializer);
+        let read = Readable::<Box<M>, T, ServerError>::deserialize(deserializer);
         let read = read.map_err(|error| de::Error::custom(not_wrapped(&error.to_string())))?;
-        Ok(match read.ddbx {
-            None => Self::Plain(read.body),
-            Some(meta) => Self::With(meta, read.body),
-        })
+        match (read.ddbx, read.body) {
+            (None, Body::Message(body)) => Ok(Self::Plain(body)),
+            (Some(meta), Body::Message(body)) => Ok(Self::With(meta, body)),
+            (Some(meta), Body::Failure(error)) => Ok(Self::Failed(meta, error)),
+            (None, Body::Failure(error)) => Err(de::Error::custom(error)),
+        }
     }
 }
 
@@ -215,7 +241,11 @@ impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Elements<M,
         let from = &mut elements;
         match next::<u8, A>(from)? {
             PLAIN => Ok(Traced::Plain(next(from)?)),
-            WITH_META => Ok(Traced::With(next(from)?, next(from)?)),
+            WITH_META => match next::<u8, A>(from)? {
+                MESSAGE => Ok(Traced::With(next(from)?, next(from)?)),
+                FAILURE => Ok(Traced::Failed(next(from)?, next(from)?)),
+                _ => Err(de::Error::custom("an envelope of another version of ddbx")),
+            },
             marker => Err(de::Error::custom(not_wrapped(&format!("it begins with {marker}")))),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
     CallId, ConnectionId, Delay, EventKind, EventNumber, Gate, ProcessIndex, RpcEvent, Stack,
@@ -107,7 +107,11 @@ where
         let sent = satellite.note(delay, || EventKind::ReturnSent { call: origin.call });
         let (is_free, from) = (control.visit().is_free, satellite.process());
         let name = origin.introduced.then(|| satellite.name());
-        Traced::with(ResponseMeta { delay, is_free, from, sent, name }, outcome)
+        let meta = Box::new(ResponseMeta { delay, is_free, from, sent, name });
+        match outcome {
+            Ok(response) => Traced::With(meta, response),
+            Err(error) => Traced::Failed(meta, error),
+        }
     }
 
     /// Where a call comes from.
@@ -186,17 +190,24 @@ where
 
     async fn serve(
         self,
-        ctx: context::Context,
+        mut ctx: context::Context,
         request: Self::Req,
     ) -> Result<Self::Resp, ServerError> {
         let (meta, body) = match request {
             Traced::Plain(body) => (None, body),
             Traced::With(meta, body) => (Some(meta), body),
+            Traced::Failed(..) => return Err(no_request()),
         };
         let satellite = self.process.satellite().cloned();
         match satellite {
             Some(satellite) => Ok(self.serve_in_session(&satellite, ctx, meta, body).await),
-            None => Ok(Traced::Plain(self.service.serve(ctx, body).await)),
+            None => {
+                // A client in a session has told tarpc another deadline than its own.
+                let remaining = meta.map(|meta| Duration::from_nanos(meta.remaining_nanos));
+                let due = remaining.and_then(|remaining| Instant::now().checked_add(remaining));
+                ctx.deadline = due.unwrap_or(ctx.deadline);
+                self.service.serve(ctx, body).await.map(Traced::Plain)
+            }
         }
     }
 }
@@ -212,4 +223,9 @@ fn result<Resp: Serialize>(outcome: &Result<Resp, ServerError>) -> serde_json::V
 /// unsigned ones, so over bincode they come out as others.
 pub(crate) fn is_deadline(error: &ServerError) -> bool {
     error.detail == DEADLINE
+}
+
+fn no_request() -> ServerError {
+    let detail = "ddbx: the other end called with an answer".to_owned();
+    ServerError::new(io::ErrorKind::InvalidData, detail)
 }
