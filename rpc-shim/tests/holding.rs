@@ -4,15 +4,16 @@
 
 mod services;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use services::{FrontClient, Shop, Slow, SlowClient, connect, within};
+use services::{Actor, FrontClient, LabClient, MS, Shop, Slow, SlowClient, connect, until, within};
 use tarpc::client::RpcError;
 use tokio::sync::Semaphore;
 
-const MS: Duration = Duration::from_millis(1);
+/// Longer than the deadline of a call that is held.
+const HELD: Duration = Duration::from_millis(3_000);
 
 #[tokio::test]
 async fn a_deadline_does_not_notice_a_stop() {
@@ -92,26 +93,56 @@ async fn nested_calls_keep_their_deadlines() {
     assert_eq!(call.await.unwrap().unwrap(), 5);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+/// No deadline passes, and the handlers start in the order in which the calls were
+/// sent.
+#[tokio::test]
 async fn a_thousand_calls_held_by_one_breakpoint() {
+    let session = ddbx::test::session().await;
+    let entered: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let noted = entered.clone();
+    let actor = Actor::new(move |_, number| {
+        noted.lock().unwrap().push(number);
+        async move { number }
+    });
+    let lab = connect!(LabClient, session.process("client"), session.process("lab"), actor);
+    let hit = session.breakpoint("lab:Lab.act@arrive");
+    let call = |number| {
+        let client = lab.clone();
+        tokio::spawn(async move { client.act(within(2_000 * MS), number).await })
+    };
+    let calls: Vec<_> = (0..1_000).map(call).collect();
+    let held = hit.next().await;
+    tokio::time::sleep(HELD).await;
+    assert!(entered.lock().unwrap().is_empty());
+    drop(hit);
+    held.resume();
+    for (number, call) in (0..).zip(calls) {
+        assert_eq!(call.await.unwrap().unwrap(), number);
+    }
+    assert!(entered.lock().unwrap().iter().copied().eq(0..1_000));
+    session.assert_nothing_held();
+}
+
+/// On several threads nobody times out either; who enters first is luck there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_calls_on_several_threads() {
     let session = ddbx::test::session().await;
     let slow =
         connect!(SlowClient, session.process("client"), session.process("slow"), Slow::default());
     let hit = session.breakpoint("slow:SlowService.wait@arrive");
-    let calls: Vec<_> = (0..1_000u64)
-        .map(|_| {
-            let client = slow.clone();
-            tokio::spawn(async move { client.wait(within(2_000 * MS), 0).await })
-        })
-        .collect();
+    let call = |_| {
+        let client = slow.clone();
+        tokio::spawn(async move { client.wait(within(2_000 * MS), 0).await })
+    };
+    let calls: Vec<_> = (0..1_000).map(call).collect();
     let held = hit.next().await;
-    tokio::time::sleep(3_000 * MS).await;
+    tokio::time::sleep(HELD).await;
     drop(hit);
     held.resume();
     for call in calls {
         call.await.unwrap().unwrap();
     }
-    assert_eq!(session.standing(), 0);
+    session.assert_nothing_held();
 }
 
 /// Two calls are held and released in the other order: an interleaving is forced.
@@ -151,17 +182,13 @@ async fn a_dropped_call_cancels() {
     let call = tokio::spawn(async move { client.wait(within(60_000 * MS), 60_000).await });
     started.acquire().await.unwrap().forget();
     call.abort();
-    while dropped.load(Ordering::SeqCst) == 0 {
-        tokio::time::sleep(MS).await;
-    }
+    until(|| dropped.load(Ordering::SeqCst) == 1).await;
     let hit = session.breakpoint("slow:SlowService.wait@arrive");
     let client = slow.clone();
     let call = tokio::spawn(async move { client.wait(within(60_000 * MS), 60_000).await });
     let held = hit.next().await;
     call.abort();
-    while session.held() > 0 {
-        tokio::time::sleep(MS).await;
-    }
+    until(|| session.held() == 0).await;
     drop(held);
     drop(hit);
     assert_eq!(slow.wait(within(1_000 * MS), 3).await.unwrap(), 3);
