@@ -133,12 +133,6 @@ pub struct Hello {
     pub(crate) connected: EventNumber,
 }
 
-impl<M, T> Traced<M, T> {
-    pub(crate) fn with(meta: M, body: T) -> Self {
-        Self::With(Box::new(meta), body)
-    }
-}
-
 impl<M, T: RequestName> RequestName for Traced<M, T> {
     fn name(&self) -> &str {
         match self {

@@ -39,7 +39,9 @@
 //! In a program of its own a process says [`init`] instead, and the environment says
 //! which session it takes part in, if any. A session inside a test is in [`mod@test`].
 
+mod capture;
 mod client;
+mod connection;
 mod control;
 mod controls;
 mod deadlines;
@@ -62,5 +64,6 @@ pub use server::Server;
 /// What the macros are made of.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::point::{block_on, point, value, values, watch};
+    pub use crate::capture::value;
+    pub use crate::point::{block_on, point, values, watch};
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use ddbx_protocol::{ControlId, ProcessName};
+use ddbx_protocol::{ControlId, MethodName, ProcessName};
 use serde::Serialize;
 
 /// How many different beginnings are counted. After that counting starts anew.
@@ -78,6 +78,13 @@ pub(crate) fn clean(name: &str) -> String {
     let name = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
     let name: String = name.chars().map(|c| if bad(c) { '-' } else { c }).collect();
     if name.is_empty() { "unnamed".to_owned() } else { name }
+}
+
+/// tarpc's names are identifiers and a dot; if they ever are not, the call goes on
+/// under a name like it.
+pub(crate) fn method(name: &str) -> MethodName {
+    let cleaned = || MethodName::new(clean(name));
+    MethodName::new(name).or_else(|_| cleaned()).expect("a cleaned name")
 }
 
 /// A process's name, made of one that may have what names cannot.

@@ -8,7 +8,6 @@ use std::thread::{self, Thread};
 
 use ddbx_protocol::{EventKind, Gate, PointLabel};
 use ddbx_satellite::driver::Captured;
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::control;
@@ -90,12 +89,6 @@ pub fn watch(name: &str, value: impl FnOnce() -> Value) {
 pub fn values<const N: usize>(values: [(&str, Value); N]) -> Value {
     let fields = values.into_iter().map(|(name, value)| (name.to_owned(), value));
     Value::Object(fields.collect::<Map<_, _>>())
-}
-
-/// A value as people see it; one that cannot be written says why.
-#[doc(hidden)]
-pub fn value<T: Serialize + ?Sized>(value: &T) -> Value {
-    serde_json::to_value(value).unwrap_or_else(|error| Value::String(format!("({error})")))
 }
 
 /// Waits on this thread, also inside a runtime, where tokio's own way would panic.

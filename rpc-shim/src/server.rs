@@ -12,11 +12,11 @@ use serde::Serialize;
 use tarpc::server::Serve;
 use tarpc::{RequestName, ServerError, context};
 
-use crate::client::{TakeArgs, method};
+use crate::capture;
 use crate::control::{Control, Newcomer};
 use crate::controls::Key;
 use crate::envelope::{Hello, RequestMeta, ResponseMeta, Traced, TracedRequest, TracedResponse};
-use crate::point::value;
+use crate::naming;
 use crate::process::Process;
 
 /// Marks the error with which a wrapped server ends a handler at its deadline.
@@ -48,7 +48,7 @@ where
         let controls = self.process.controls();
         controls.served.fetch_add(1, Ordering::Relaxed);
         let origin = self.origin(satellite, &ctx, meta, &request);
-        let method = method(request.name());
+        let method = naming::method(request.name());
         let control = Control::begin(
             &self.process,
             satellite,
@@ -65,15 +65,15 @@ where
         );
         let elsewhere = control.elsewhere();
         let gate = |event| Gate::Rpc(event, method.clone());
-        let capture = || Some(controls.redact(value(&request)).take_args());
+        let args = || Some(capture::args(controls, &request));
         // One from outside takes over the delay that it meets.
         let visit = || Visit { delay: origin.delay, inside: None, ..control.visit() };
         let arrival = satellite.arrive(
             visit(),
             || gate(RpcEvent::Arrive),
-            || Captured { args: capture(), result: None },
+            || Captured { args: args(), result: None },
         );
-        let args = satellite.meets(|| gate(RpcEvent::Return)).then(capture).flatten();
+        let args_for_later = satellite.meets(|| gate(RpcEvent::Return)).then(args).flatten();
         let passed = satellite.pass(visit(), arrival).await;
         control.went_on(passed);
         if let Some((process, number)) = origin.sent {
@@ -90,8 +90,9 @@ where
         drop(elsewhere);
         let handled = async {
             let outcome = control.clone().run(self.service.serve(ctx, request)).await;
-            let capture = || Captured { args, result: Some(controls.redact(result(&outcome))) };
-            let passed = control.arrive(|| gate(RpcEvent::Return), capture).pass().await;
+            let result = || Some(capture::result(controls, &outcome));
+            let seen = || Captured { args: args_for_later, result: result() };
+            let passed = control.arrive(|| gate(RpcEvent::Return), seen).pass().await;
             (outcome, passed.delay)
         };
         let mut deadline = control.arm(due, Gate::Deadline);
@@ -209,13 +210,6 @@ where
                 self.service.serve(ctx, body).await.map(Traced::Plain)
             }
         }
-    }
-}
-
-fn result<Resp: Serialize>(outcome: &Result<Resp, ServerError>) -> serde_json::Value {
-    match outcome {
-        Ok(response) => value(response).take_args(),
-        Err(error) => serde_json::json!({ "error": error.to_string() }),
     }
 }
 

@@ -1,0 +1,81 @@
+//! A connection to another process, as the end that dialled sees it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ddbx_protocol::{ConnectionId, EventKind, EventNumber};
+use ddbx_satellite::driver::Handle;
+use tarpc::client::RpcError;
+
+use crate::envelope::{Hello, ResponseMeta};
+use crate::process::Process;
+
+/// Lasts as long as any clone of a client.
+pub(crate) struct Connection {
+    process: Process,
+    /// Counted by this end; 0 without a session.
+    nth: u32,
+    connected: EventNumber,
+    /// Whether anything has ever come back.
+    answered: AtomicBool,
+    /// Whether the other end has said who it is.
+    met: AtomicBool,
+}
+
+impl Connection {
+    pub(crate) fn new(process: &Process) -> Self {
+        let mut new = Self {
+            process: process.clone(),
+            nth: process.satellite().map_or(0, |_| process.controls().next_connection()),
+            connected: EventNumber::default(),
+            answered: AtomicBool::new(false),
+            met: AtomicBool::new(false),
+        };
+        new.connected = new.note(|connection| EventKind::Connected { connection });
+        new
+    }
+
+    /// What a request says of the connection, as long as it may be new to the other end.
+    pub(crate) fn hello(&self, satellite: &Handle) -> Option<Hello> {
+        let met = self.met.load(Ordering::Relaxed);
+        let (connection, connected) = (self.nth, self.connected);
+        (!met).then(|| Hello { name: satellite.name(), connection, connected })
+    }
+
+    /// The other end may have said who it is.
+    pub(crate) fn meet(&self, satellite: &Handle, answer: &ResponseMeta) {
+        if let Some(name) = &answer.name
+            && !self.met.swap(true, Ordering::Relaxed)
+        {
+            self.process.controls().meet(answer.from, name.clone());
+            satellite.connected(answer.from);
+        }
+    }
+
+    /// Something came back, or nothing. An end that is not wrapped just closes the
+    /// connection; tarpc's error cannot say that this may be behind it.
+    pub(crate) fn answered<T>(&self, response: &Result<T, RpcError>) {
+        if self.answered.load(Ordering::Relaxed) {
+            return;
+        }
+        let closed = matches!(response, Err(RpcError::Shutdown | RpcError::Channel(_)));
+        if !self.answered.swap(true, Ordering::Relaxed) && closed {
+            eprintln!(
+                "ddbx: {}: a connection was closed before anything came back; if the server is \
+                 not wrapped by ddbx, wrap both ends or none",
+                self.process.name()
+            );
+        }
+    }
+
+    fn note(&self, kind: impl FnOnce(ConnectionId) -> EventKind) -> EventNumber {
+        let Some(satellite) = self.process.satellite() else { return EventNumber::default() };
+        let id = || ConnectionId { client: satellite.name(), nth: self.nth };
+        satellite.note(satellite.floor(), || kind(id()))
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.note(|connection| EventKind::Closed { connection });
+    }
+}
