@@ -10,7 +10,7 @@ use super::value::{List, Text, Value};
 use super::{EvaluationError, Facts};
 
 /// Steps that one evaluation may take: ten for each byte of 64 KiB, with room.
-pub(super) const STEPS_MAX: usize = 200_000;
+pub(super) const STEPS_MAX: usize = 1_000_000;
 
 /// Bytes that can be compared, searched or copied in the time of one step.
 const BYTES_PER_STEP: usize = 16;
