@@ -75,3 +75,32 @@ impl Conditions {
         errors.last = error;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_cannot_be_evaluated_is_counted_and_does_not_hold() {
+        let conditions = Conditions::default();
+        let asked = |texts: [&str; 3]| {
+            let checked = texts.map(|text| Condition::check(text).unwrap());
+            (1..).map(BreakpointId).zip(checked).collect::<Vec<_>>()
+        };
+        let captured = Captured { args: Some(json!({ "number": 7 })), result: None };
+        let process = ProcessName::new("lab#2").unwrap();
+        let control = ControlId::new("client/main").unwrap();
+        for _ in 0..2 {
+            let texts = ["args.number == 8", "args.price > 3", "process == 'lab#2'"];
+            let who = (process.clone(), &control);
+            let holding = conditions.holding(asked(texts), &captured, Map::new(), who).await;
+            assert_eq!(holding, [BreakpointId(3)]);
+        }
+        let met = (1..=3).map(|number| (BreakpointId(number), 2));
+        let counts = conditions.counts(met);
+        assert_eq!(counts.iter().map(|count| count.errors).collect::<Vec<_>>(), [0, 2, 0]);
+        assert!(counts[1].error.as_ref().unwrap().contains("price"), "{:?}", counts[1].error);
+    }
+}
