@@ -4,13 +4,11 @@
 
 mod services;
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use services::{Actor, FrontClient, LabClient, MS, Shop, Slow, SlowClient, connect, until, within};
+use services::{Actor, FrontClient, LabClient, MS, Shop, Slow, SlowClient, connect, within};
 use tarpc::client::RpcError;
-use tokio::sync::Semaphore;
 
 /// Longer than the deadline of a call that is held.
 const HELD: Duration = Duration::from_millis(3_000);
@@ -167,31 +165,6 @@ async fn an_order_can_be_chosen() {
     held_second.resume();
     second.await.unwrap().unwrap();
     assert_eq!(*order.lock().unwrap(), [1, 2]);
-}
-
-/// Dropping a call cancels its handler, as with tarpc alone; also while it is held.
-#[tokio::test]
-async fn a_dropped_call_cancels() {
-    let session = ddbx::test::session().await;
-    let dropped = Arc::new(AtomicU32::new(0));
-    let service =
-        Slow { dropped: dropped.clone(), started: Arc::new(Semaphore::new(0)), ..Slow::default() };
-    let started = service.started.clone();
-    let slow = connect!(SlowClient, session.process("client"), session.process("slow"), service);
-    let client = slow.clone();
-    let call = tokio::spawn(async move { client.wait(within(60_000 * MS), 60_000).await });
-    started.acquire().await.unwrap().forget();
-    call.abort();
-    until(|| dropped.load(Ordering::SeqCst) == 1).await;
-    let hit = session.breakpoint("slow:SlowService.wait@arrive");
-    let client = slow.clone();
-    let call = tokio::spawn(async move { client.wait(within(60_000 * MS), 60_000).await });
-    let held = hit.next().await;
-    call.abort();
-    until(|| session.held() == 0).await;
-    drop(held);
-    drop(hit);
-    assert_eq!(slow.wait(within(1_000 * MS), 3).await.unwrap(), 3);
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ impl Breakpoints {
 
     /// The breakpoint that will stop this event whoever comes first, if any: one for
     /// single calls that has nothing more to count.
-    pub fn awaits(&self, gate: &Gate, met: &[BreakpointId]) -> Option<BreakpointId> {
+    pub fn will_stop(&self, gate: &Gate, met: &[BreakpointId]) -> Option<BreakpointId> {
         let is_sure = |p: &&Planted| {
             let Breakpoint { scope, once, ignore, .. } = p.breakpoint;
             scope == Scope::Call && !once && p.met >= ignore

@@ -129,7 +129,7 @@ impl<S: Safeguards> Satellite<S> {
     /// The breakpoint that will stop it, if the rule makes it wait before one.
     pub fn awaited(&self, number: u64) -> Option<BreakpointId> {
         let stop = self.stops.get(number).filter(|stop| !stop.broke)?;
-        self.breakpoints.awaits(&stop.gate, &stop.strand.met)
+        self.breakpoints.will_stop(&stop.gate, &stop.strand.met)
     }
 
     /// How many strands stand still at a gate.
