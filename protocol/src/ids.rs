@@ -80,6 +80,11 @@ name! {
 }
 
 name! {
+    /// What a recorded choice is about.
+    ChoiceName, "choice name", 128, "/:@*()"
+}
+
+name! {
     /// A thread of control, as a path of stable names from its home process on:
     /// `gateway/main`, `gateway/main/poller`. The same in every run.
     ControlId, "control id", 4096, ""

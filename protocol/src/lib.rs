@@ -25,8 +25,8 @@ pub use condition::{Condition, InvalidCondition};
 pub use event::{Event, EventKind};
 pub use gate::Gate;
 pub use ids::{
-    BreakpointId, CallId, ConnectionId, ControlId, EventId, EventNumber, HoldId, InvalidName,
-    MethodName, PointLabel, ProcessName, SessionName,
+    BreakpointId, CallId, ChoiceName, ConnectionId, ControlId, EventId, EventNumber, HoldId,
+    InvalidName, MethodName, PointLabel, ProcessName, SessionName,
 };
 pub use reading::Reading;
 pub use safeguards::{AllOn, Safeguard, Safeguards};

@@ -1,0 +1,163 @@
+//! How a recording lies on the disk:
+//!
+//! ```text
+//! session.json             what all have in common; whoever comes first writes it
+//! inventory@1/             the first process called inventory
+//!     process.json
+//!     000001.log
+//! inventory@2/             it was started again
+//! ```
+//!
+//! A process makes its directory under another name, manifest included, and then
+//! renames it. So a directory with `@` in its name is complete from the start, and
+//! two processes that want the same name get different ones. No name of a process
+//! contains `@`.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use ddbx_protocol::{ProcessName, SessionName};
+use thiserror::Error;
+
+use crate::manifest::{self, ManifestError, ProcessManifest, SessionManifest};
+use crate::storage::Files;
+
+pub(crate) const SESSION_FILE: &str = "session.json";
+pub(crate) const PROCESS_FILE: &str = "process.json";
+
+/// How often a process may be started in one recording.
+const STARTS_MAX: u32 = 10_000;
+
+/// A process that begins to record.
+#[derive(Clone, Debug)]
+pub struct NewProcess {
+    /// Its name.
+    pub name: ProcessName,
+    /// What the operating system calls it.
+    pub pid: u32,
+    /// How it was started, if that is known.
+    pub command: Option<Vec<String>>,
+}
+
+/// Adds a process to the recording in `directory`, which is made if need be, and
+/// returns where its log goes. Only the user who records can read it.
+pub fn join(
+    directory: &Path,
+    session: &SessionManifest,
+    process: NewProcess,
+) -> Result<Files, JoinError> {
+    let failed = |source| JoinError::Io { path: directory.to_owned(), source };
+    make_private(directory)?;
+    let found = claim_session(directory, session)?;
+    if found.session != session.session || found.keep != session.keep {
+        let path = directory.to_owned();
+        return Err(JoinError::OtherSession { path, session: found.session });
+    }
+    let NewProcess { name, pid, command } = process;
+    // Not removed on drop once it has its final name: there is nothing left then.
+    let fresh = tempfile::Builder::new().prefix(".new-").tempdir_in(directory).map_err(failed)?;
+    for start in 1..=STARTS_MAX {
+        let wanted = directory.join(folder(&name, start));
+        let command = command.clone();
+        let manifest = ProcessManifest { process: name.clone(), start, pid, command };
+        write(&fresh.path().join(PROCESS_FILE), &manifest::encode(&manifest)).map_err(failed)?;
+        sync(fresh.path()).map_err(failed)?;
+        match fs::rename(fresh.path(), &wanted) {
+            Ok(()) => {
+                let _ = fresh.keep();
+                sync(directory).map_err(failed)?;
+                return Ok(Files::new(wanted));
+            }
+            // A directory takes the place of an empty one only, and these are not.
+            Err(_) if wanted.exists() => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Err(failed(io::Error::other(format!("{name} was started {STARTS_MAX} times in it"))))
+}
+
+/// The name of a process's directory.
+pub(crate) fn folder(process: &ProcessName, start: u32) -> String {
+    format!("{process}@{start}")
+}
+
+/// Makes the directory for us alone. One that is there must be ours, and nobody
+/// else may put anything into it; what we put into it is closed to others anyway.
+fn make_private(directory: &Path) -> Result<(), JoinError> {
+    let path = directory.to_owned();
+    match DirBuilder::new().mode(0o700).recursive(true).create(directory) {
+        Err(source) => return Err(JoinError::Io { path, source }),
+        Ok(()) => {}
+    }
+    let found = match fs::metadata(directory) {
+        Err(source) => return Err(JoinError::Io { path, source }),
+        Ok(found) => found,
+    };
+    let is_ours = found.uid() == rustix::process::geteuid().as_raw();
+    if is_ours && found.mode() & 0o022 == 0 { Ok(()) } else { Err(JoinError::NotPrivate(path)) }
+}
+
+/// Writes the session's manifest if nobody has, and returns the one that is there.
+fn claim_session(
+    directory: &Path,
+    session: &SessionManifest,
+) -> Result<SessionManifest, JoinError> {
+    let path = directory.join(SESSION_FILE);
+    let failed = |source| JoinError::Io { path: path.clone(), source };
+    if !path.exists() {
+        let mut file =
+            tempfile::Builder::new().prefix(".new-").tempfile_in(directory).map_err(failed)?;
+        file.write_all(&manifest::encode(session)).map_err(failed)?;
+        file.as_file().sync_all().map_err(failed)?;
+        match file.persist_noclobber(&path) {
+            Err(refused) if refused.error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed(refused.error));
+            }
+            _ => {}
+        }
+    }
+    Ok(manifest::read(&path)?)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// Why a process cannot record there.
+#[derive(Debug, Error)]
+pub enum JoinError {
+    /// The disk refuses.
+    #[error("cannot record into {path}: {source}")]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others could change the recording.
+    #[error("{0} belongs to another user, or others can write to it: record into a new directory")]
+    NotPrivate(PathBuf),
+    /// Something else was recorded there.
+    #[error(
+        "{path} has a recording of the session {session}, made in another way: record into a new directory"
+    )]
+    OtherSession {
+        /// Where.
+        path: PathBuf,
+        /// Which session.
+        session: SessionName,
+    },
+    /// The session's manifest cannot be used.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+}

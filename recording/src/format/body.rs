@@ -1,0 +1,76 @@
+//! The body of a block: entries one after the other, in differences.
+//!
+//! An entry begins with a byte: its kind in the low four bits, then what is not as
+//! usual. An event follows the one before it by one, has its delay, and is about the
+//! same call of its control or the next one; times, departures and all else differ
+//! little. Five to eight bytes hold an event.
+//!
+//! `encode.rs` and `decode.rs` mirror each other; what they remember from entry to
+//! entry is one type, so that they cannot disagree.
+
+mod decode;
+mod encode;
+
+pub use decode::Decoder;
+pub use encode::Encoder;
+
+use super::BODY_BYTES_MAX;
+
+/// A block is closed when its body is this long; one more entry always fits.
+pub(crate) const BODY_BYTES_FULL: usize = BODY_BYTES_MAX / 2;
+
+/// An event does not follow the one before by one.
+const JUMP: u8 = 1 << 4;
+/// It has another delay.
+const DELAY: u8 = 1 << 5;
+/// It is about the next call of its control.
+const NEXT_CALL: u8 = 1 << 6;
+/// It is about yet another call of its control.
+const OTHER_CALL: u8 = 1 << 7;
+
+/// The kinds of entries, as written.
+mod kind {
+    pub(super) const CALL_SENT: u8 = 0;
+    pub(super) const CALL_ARRIVED: u8 = 1;
+    pub(super) const RETURN_SENT: u8 = 2;
+    pub(super) const RETURN_ARRIVED: u8 = 3;
+    pub(super) const DEADLINE_EXPIRED: u8 = 4;
+    pub(super) const CANCELLED: u8 = 5;
+    pub(super) const SPAWNED: u8 = 6;
+    pub(super) const ENDED: u8 = 7;
+    pub(super) const POINT: u8 = 8;
+    pub(super) const CONNECTED: u8 = 9;
+    pub(super) const ACCEPTED: u8 = 10;
+    pub(super) const CLOSED: u8 = 11;
+    pub(super) const CHOICE: u8 = 12;
+    pub(super) const GAP: u8 = 13;
+}
+
+/// What the next entry is compared with.
+#[derive(Debug, Default)]
+struct Memory {
+    number: u64,
+    at: u64,
+    delay: u64,
+    /// The last call of each control, by the number of its name.
+    calls: Vec<u64>,
+    /// The last departure of each other process, by the number of its name.
+    departures: Vec<u64>,
+}
+
+impl Memory {
+    fn clear(&mut self) {
+        let Self { number: _, at, delay, calls, departures } = self;
+        (*at, *delay) = (0, 0);
+        calls.clear();
+        departures.clear();
+    }
+}
+
+/// The memory of a name that may just have been defined.
+fn slot(slots: &mut Vec<u64>, number: usize) -> &mut u64 {
+    if number >= slots.len() {
+        slots.resize(number + 1, 0);
+    }
+    &mut slots[number]
+}

@@ -1,0 +1,211 @@
+//! Entries to bytes.
+
+use ddbx_protocol::{
+    CallId, ChoiceName, ConnectionId, ControlId, EventId, EventKind, EventNumber, MethodName,
+    PointLabel, ProcessName,
+};
+
+use super::{BODY_BYTES_FULL, DELAY, JUMP, Memory, NEXT_CALL, OTHER_CALL, kind, slot};
+use crate::entry::{Entry, Moment, Why};
+use crate::format::names::Defined;
+use crate::format::{BlockKind, encode_block, varint};
+
+/// The writer's side: one open block.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    body: Vec<u8>,
+    first: EventNumber,
+    goes_on: bool,
+    memory: Memory,
+    processes: Defined<ProcessName>,
+    controls: Defined<ControlId>,
+    methods: Defined<MethodName>,
+    labels: Defined<PointLabel>,
+    choices: Defined<ChoiceName>,
+}
+
+impl Encoder {
+    /// Adds an entry to the open block.
+    pub fn push(&mut self, entry: &Entry) {
+        if self.body.is_empty() {
+            self.first = match entry {
+                Entry::Event(moment) => moment.number,
+                Entry::Choice(_) | Entry::Gap(_) => EventNumber(self.memory.number.wrapping_add(1)),
+            };
+            self.memory.number = self.first.0.wrapping_sub(1);
+        }
+        match entry {
+            Entry::Event(moment) => self.event(moment),
+            Entry::Choice(choice) => {
+                self.body.push(kind::CHOICE);
+                self.controls.put(&mut self.body, &choice.control, 0);
+                self.choices.put(&mut self.body, &choice.name, 0);
+                let value = choice.value.as_bytes();
+                varint::put(&mut self.body, value.len() as u64);
+                self.body.extend(value);
+            }
+            Entry::Gap(gap) => {
+                let why = match gap.why {
+                    Why::QueueFull => 0,
+                    Why::DiskFull => 1,
+                    Why::DiskError => 2,
+                };
+                self.body.extend([kind::GAP, why]);
+                varint::put(&mut self.body, gap.missing);
+            }
+        }
+    }
+
+    /// How long the body of the open block is.
+    pub fn body_bytes(&self) -> usize {
+        self.body.len()
+    }
+
+    /// Whether the open block must be closed before the next entry.
+    pub fn is_full(&self) -> bool {
+        self.body.len() >= BODY_BYTES_FULL || self.names_are_full()
+    }
+
+    /// Closes the block, which begins at byte `at` of its file, and appends it.
+    /// Nothing happens if there is nothing in it.
+    pub fn close_block(&mut self, at: u64, out: &mut Vec<u8>) {
+        if self.body.is_empty() {
+            return;
+        }
+        let kind = if self.goes_on { BlockKind::More } else { BlockKind::Fresh };
+        encode_block(at, kind, self.first, &self.body, out);
+        self.body.clear();
+        self.goes_on = true;
+        if self.names_are_full() {
+            self.restart();
+        }
+    }
+
+    /// The next block, which is still empty, shall refer to nothing before it.
+    pub fn restart(&mut self) {
+        debug_assert!(self.body.is_empty());
+        self.goes_on = false;
+        self.memory.clear();
+        self.processes.clear();
+        self.controls.clear();
+        self.methods.clear();
+        self.labels.clear();
+        self.choices.clear();
+    }
+
+    /// The number that the next event has, if none is missing.
+    pub fn next(&self) -> EventNumber {
+        EventNumber(self.memory.number.wrapping_add(1))
+    }
+
+    fn names_are_full(&self) -> bool {
+        self.processes.is_full()
+            || self.controls.is_full()
+            || self.methods.is_full()
+            || self.labels.is_full()
+            || self.choices.is_full()
+    }
+
+    fn event(&mut self, moment: &Moment) {
+        let tag_at = self.body.len();
+        let mut tag = tag_of(&moment.kind);
+        self.body.push(tag);
+        let (number, delay) = (moment.number.0, moment.delay.as_nanos());
+        let at = moment.at.as_nanos() as u64;
+        if number != self.memory.number.wrapping_add(1) {
+            tag |= JUMP;
+            varint::put_difference(&mut self.body, self.memory.number, number);
+        }
+        varint::put_difference(&mut self.body, self.memory.at, at);
+        if delay != self.memory.delay {
+            tag |= DELAY;
+            varint::put_difference(&mut self.body, self.memory.delay, delay);
+        }
+        (self.memory.number, self.memory.at, self.memory.delay) = (number, at, delay);
+        match &moment.kind {
+            EventKind::CallSent { call, method } => {
+                tag |= self.call(call);
+                self.methods.put(&mut self.body, method, 0);
+            }
+            EventKind::CallArrived { call, method, sent_as } => {
+                tag |= self.call(call);
+                self.methods.put(&mut self.body, method, 0);
+                self.departure(sent_as, 0);
+            }
+            EventKind::ReturnSent { call } | EventKind::DeadlineExpired { call } => {
+                tag |= self.call(call);
+            }
+            EventKind::ReturnArrived { call, sent_as } | EventKind::Cancelled { call, sent_as } => {
+                tag |= self.call(call);
+                match sent_as {
+                    Some(sent_as) => self.departure(sent_as, 1),
+                    None => self.body.push(0),
+                }
+            }
+            EventKind::Spawned { control, child } => {
+                self.controls.put(&mut self.body, control, 0);
+                self.controls.put(&mut self.body, child, 0);
+            }
+            EventKind::Ended { control } => {
+                self.controls.put(&mut self.body, control, 0);
+            }
+            EventKind::Point { control, label } => {
+                self.controls.put(&mut self.body, control, 0);
+                self.labels.put(&mut self.body, label, 0);
+            }
+            EventKind::Connected { connection } | EventKind::Closed { connection } => {
+                self.connection(connection);
+            }
+            EventKind::Accepted { connection, sent_as } => {
+                self.connection(connection);
+                self.departure(sent_as, 0);
+            }
+        }
+        self.body[tag_at] = tag;
+    }
+
+    /// Returns what the tag says about it.
+    fn call(&mut self, call: &CallId) -> u8 {
+        let control = self.controls.put(&mut self.body, &call.control, 0);
+        let last = slot(&mut self.memory.calls, control);
+        let tag = match call.nth {
+            nth if nth == *last => 0,
+            nth if nth == last.wrapping_add(1) => NEXT_CALL,
+            nth => {
+                varint::put_difference(&mut self.body, *last, nth);
+                OTHER_CALL
+            }
+        };
+        *last = call.nth;
+        tag
+    }
+
+    fn departure(&mut self, sent_as: &EventId, reserved: u64) {
+        let process = self.processes.put(&mut self.body, &sent_as.process, reserved);
+        let last = slot(&mut self.memory.departures, process);
+        varint::put_difference(&mut self.body, *last, sent_as.number.0);
+        *last = sent_as.number.0;
+    }
+
+    fn connection(&mut self, connection: &ConnectionId) {
+        self.processes.put(&mut self.body, &connection.client, 0);
+        varint::put(&mut self.body, u64::from(connection.nth));
+    }
+}
+
+fn tag_of(event: &EventKind) -> u8 {
+    match event {
+        EventKind::CallSent { .. } => kind::CALL_SENT,
+        EventKind::CallArrived { .. } => kind::CALL_ARRIVED,
+        EventKind::ReturnSent { .. } => kind::RETURN_SENT,
+        EventKind::ReturnArrived { .. } => kind::RETURN_ARRIVED,
+        EventKind::DeadlineExpired { .. } => kind::DEADLINE_EXPIRED,
+        EventKind::Cancelled { .. } => kind::CANCELLED,
+        EventKind::Spawned { .. } => kind::SPAWNED,
+        EventKind::Ended { .. } => kind::ENDED,
+        EventKind::Point { .. } => kind::POINT,
+        EventKind::Connected { .. } => kind::CONNECTED,
+        EventKind::Accepted { .. } => kind::ACCEPTED,
+        EventKind::Closed { .. } => kind::CLOSED,
+    }
+}

@@ -1,0 +1,137 @@
+//! Names once, then numbers.
+//!
+//! A name is referred to by how many names were defined after it: what is in use
+//! was mostly defined lately, so this stays small also in a program that makes a
+//! new control for every request. A definition says how much of the name before it
+//! it begins with; the ids of such controls differ only at their ends.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use ddbx_protocol::{ChoiceName, ControlId, InvalidName, MethodName, PointLabel, ProcessName};
+
+use super::FormatError;
+use super::varint::{self, Input};
+
+/// How much a table can hold; after that the writer starts all tables anew. Readers
+/// refuse more.
+const NAMES_MAX: usize = 64 * 1024;
+const BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// No name of any kind is longer.
+const NAME_BYTES_MAX: usize = 4096;
+
+/// A name that a log defines.
+pub(super) trait Name: Clone + Eq + Hash {
+    fn text(&self) -> &str;
+    fn parse(text: &str) -> Result<Self, InvalidName>;
+}
+
+macro_rules! names {
+    ($($type:ty),*) => {$(
+        impl Name for $type {
+            fn text(&self) -> &str {
+                self.as_str()
+            }
+            fn parse(text: &str) -> Result<Self, InvalidName> {
+                Self::new(text)
+            }
+        }
+    )*};
+}
+
+names!(ChoiceName, ControlId, MethodName, PointLabel, ProcessName);
+
+/// The names of one kind as the writer has defined them.
+#[derive(Debug)]
+pub(super) struct Defined<N> {
+    numbers: HashMap<N, usize>,
+    last: Option<N>,
+    bytes: usize,
+}
+
+impl<N: Name> Defined<N> {
+    /// Appends a reference, and the definition if there was none. `reserved` values
+    /// mean something else at this place. Returns the number of the name.
+    pub(super) fn put(&mut self, out: &mut Vec<u8>, name: &N, reserved: u64) -> usize {
+        let len = self.numbers.len();
+        if let Some(&number) = self.numbers.get(name) {
+            varint::put(out, reserved + (len - number) as u64);
+            return number;
+        }
+        let text = name.text();
+        let last = self.last.as_ref().map_or("", N::text);
+        let same = text.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
+        varint::put(out, reserved);
+        varint::put(out, same as u64);
+        varint::put(out, (text.len() - same) as u64);
+        out.extend(&text.as_bytes()[same..]);
+        self.bytes += text.len();
+        self.last = Some(name.clone());
+        self.numbers.insert(name.clone(), len);
+        len
+    }
+
+    /// Whether there may be no room for the names of one more entry.
+    pub(super) fn is_full(&self) -> bool {
+        self.numbers.len() + 2 > NAMES_MAX || self.bytes + 2 * NAME_BYTES_MAX > BYTES_MAX
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.numbers.clear();
+        self.last = None;
+        self.bytes = 0;
+    }
+}
+
+impl<N> Default for Defined<N> {
+    fn default() -> Self {
+        Self { numbers: HashMap::new(), last: None, bytes: 0 }
+    }
+}
+
+/// The names of one kind as the reader has met them.
+#[derive(Debug)]
+pub(super) struct Met<N> {
+    names: Vec<N>,
+    bytes: usize,
+}
+
+impl<N: Name> Met<N> {
+    /// Reads a reference; none for a reserved value other than the last one.
+    pub(super) fn get(
+        &mut self,
+        input: &mut Input<'_>,
+        reserved: u64,
+    ) -> Result<Option<(usize, &N)>, FormatError> {
+        let Some(reference) = input.number()?.checked_sub(reserved) else {
+            return Ok(None);
+        };
+        let number = match usize::try_from(reference).map_err(|_| FormatError::Content)? {
+            0 => self.define(input)?,
+            back => self.names.len().checked_sub(back).ok_or(FormatError::Content)?,
+        };
+        Ok(Some((number, &self.names[number])))
+    }
+
+    fn define(&mut self, input: &mut Input<'_>) -> Result<usize, FormatError> {
+        let last = self.names.last().map_or("", N::text);
+        let same = input.count(last.len())?;
+        let rest = input.count(NAME_BYTES_MAX)?;
+        let len = same + rest;
+        if self.names.len() >= NAMES_MAX || self.bytes + len > BYTES_MAX || len > NAME_BYTES_MAX {
+            return Err(FormatError::Content);
+        }
+        let bytes = [&last.as_bytes()[..same], input.bytes(rest)?].concat();
+        let text = str::from_utf8(&bytes).map_err(|_| FormatError::Content)?;
+        self.names.push(N::parse(text).map_err(|_| FormatError::Content)?);
+        self.bytes += len;
+        Ok(self.names.len() - 1)
+    }
+}
+
+impl<N> Default for Met<N> {
+    fn default() -> Self {
+        Self { names: Vec::new(), bytes: 0 }
+    }
+}

@@ -1,0 +1,99 @@
+//! Numbers in as few bytes as they need: seven bits each, the lowest first.
+
+use super::FormatError;
+
+/// Appends a number.
+pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends by how much `value` differs from `base`, near zero in either direction
+/// being short. The difference wraps, so that any two numbers have one.
+pub(super) fn put_difference(out: &mut Vec<u8>, base: u64, value: u64) {
+    let difference = value.wrapping_sub(base) as i64;
+    put(out, ((difference << 1) ^ (difference >> 63)) as u64);
+}
+
+/// What is left of a body.
+#[derive(Debug, Default)]
+pub(super) struct Input<'a>(pub(super) &'a [u8]);
+
+impl<'a> Input<'a> {
+    pub(super) fn byte(&mut self) -> Result<u8, FormatError> {
+        let (&first, rest) = self.0.split_first().ok_or(FormatError::Content)?;
+        self.0 = rest;
+        Ok(first)
+    }
+
+    pub(super) fn bytes(&mut self, len: usize) -> Result<&'a [u8], FormatError> {
+        let (bytes, rest) = self.0.split_at_checked(len).ok_or(FormatError::Content)?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+
+    pub(super) fn number(&mut self) -> Result<u64, FormatError> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            // The tenth byte has room for one bit.
+            if shift == 63 && byte > 1 {
+                break;
+            }
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(FormatError::Content)
+    }
+
+    /// A number of things or bytes, at most `max`.
+    pub(super) fn count(&mut self, max: usize) -> Result<usize, FormatError> {
+        let count = usize::try_from(self.number()?).map_err(|_| FormatError::Content)?;
+        if count > max { Err(FormatError::Content) } else { Ok(count) }
+    }
+
+    pub(super) fn difference(&mut self, base: u64) -> Result<u64, FormatError> {
+        let coded = self.number()?;
+        Ok(base.wrapping_add((coded >> 1) ^ (coded & 1).wrapping_neg()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(value: u64, base: u64) {
+            let mut out = Vec::new();
+            put(&mut out, value);
+            put_difference(&mut out, base, value);
+            let mut input = Input(&out);
+            prop_assert_eq!(input.number(), Ok(value));
+            prop_assert_eq!(input.difference(base), Ok(value));
+            prop_assert!(input.0.is_empty());
+        }
+
+        #[test]
+        fn any_bytes_are_a_number_or_an_error(bytes: Vec<u8>) {
+            let _ = Input(&bytes).number();
+        }
+    }
+
+    #[test]
+    fn more_than_64_bits_are_refused() {
+        assert_eq!(Input(&[0xff; 11]).number(), Err(FormatError::Content));
+        let mut largest = [0xff; 10];
+        largest[9] = 1;
+        assert_eq!(Input(&largest).number(), Ok(u64::MAX));
+        largest[9] = 2;
+        assert_eq!(Input(&largest).number(), Err(FormatError::Content));
+    }
+}

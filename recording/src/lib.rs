@@ -1,0 +1,66 @@
+//! What happened, on disk: one place for the format of recordings, the writer, the
+//! reader and the number of their version.
+//!
+//! A recording is a directory. Each process adds a directory of its own to it, with
+//! a manifest and a log; nobody coordinates them. A log is written while the program
+//! runs and can be read meanwhile. Nothing that goes wrong here is the program's
+//! problem: what cannot be written is counted, and a gap in the log says so.
+//!
+//! The program's threads put [`Entry`]s into a [`Queue`], which never blocks; one
+//! thread of the debugger moves them on:
+//!
+//! ```
+//! use ddbx_protocol::{ControlId, Delay, EventKind, ProcessName, RealTime, SessionName};
+//! use ddbx_recording::{
+//!     Keep, LogWriter, NewProcess, Options, Queue, Recording, SessionManifest, join, verify,
+//! };
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let temporary = tempfile::tempdir()?;
+//! # let directory = temporary.path().join("recording");
+//! let session = SessionManifest::new(SessionName::new("shop")?, "2026-01-01T00:00:00Z", Keep::All);
+//! let name = ProcessName::new("inventory")?;
+//! let process = NewProcess { name: name.clone(), pid: 42, command: None };
+//! let files = join(&directory, &session, process)?;
+//! let mut writer = LogWriter::new(files, &name, Options::default());
+//! let queue = Queue::default();
+//!
+//! // On any thread of the program:
+//! let now = RealTime::from_nanos(1_000);
+//! let control = ControlId::root(&name, "main")?;
+//! let number = queue.note(now, Delay::ZERO, EventKind::Ended { control });
+//!
+//! // On the debugger's own thread, every few milliseconds:
+//! writer.drain(now, &queue);
+//! writer.sync();
+//! assert_eq!(writer.durable(), number);
+//! writer.close(now)?;
+//!
+//! let recording = Recording::open(&directory)?;
+//! assert_eq!(recording.logs()[0].read()?.count(), 1);
+//! assert!(verify(&recording).is_sound());
+//! # Ok(())
+//! # }
+//! ```
+
+mod directory;
+mod entry;
+pub mod format;
+mod manifest;
+mod queue;
+mod reader;
+mod storage;
+mod verify;
+mod writer;
+
+pub use directory::{JoinError, NewProcess, join};
+pub use entry::{Choice, ChoiceValue, Entry, Gap, Moment, ValueTooLong, Why};
+pub use manifest::{Keep, ManifestError, ProcessManifest, SessionManifest};
+pub use queue::Queue;
+pub use reader::{
+    Damage, Log, LogReader, OpenError, Position, ReadError, Recorded, Recording, SegmentReader,
+    Source, Tail,
+};
+pub use storage::{Files, Segment, Storage};
+pub use verify::{Finding, LogSummary, Verification, verify};
+pub use writer::{CloseError, Counters, LogWriter, Options};

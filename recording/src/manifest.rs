@@ -1,0 +1,187 @@
+//! What a recording is of: a small file for the session, and one for each process.
+//!
+//! They are JSON, for people and for other tools, and have a checksum. A manifest
+//! is in order if it is, byte for byte, what this code makes of its content: so
+//! nothing in it changes unnoticed.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use ddbx_protocol::{ProcessName, SessionName};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::format::VERSION;
+
+/// Of what is kept of a log, one segment is this part.
+pub(crate) const SEGMENTS_KEPT: u64 = 4;
+
+/// No manifest is longer.
+const BYTES_MAX: u64 = 1024 * 1024;
+
+/// How much of each log is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    /// All of it.
+    All,
+    /// The end of it, so many MiB: a black box that can be left on.
+    LastMib(NonZeroU32),
+}
+
+impl Keep {
+    /// How long a segment can be.
+    pub(crate) fn segment_bytes(self) -> Option<u64> {
+        match self {
+            Self::All => None,
+            Self::LastMib(mib) => Some(u64::from(mib.get()) * 1024 * 1024 / SEGMENTS_KEPT),
+        }
+    }
+}
+
+/// What all processes of a recording have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionManifest {
+    /// The session.
+    pub session: SessionName,
+    /// When the recording began, as its maker writes times.
+    pub created: String,
+    /// Which ddbx recorded it.
+    pub ddbx: String,
+    /// How much of each log is kept.
+    pub keep: Keep,
+}
+
+impl SessionManifest {
+    /// A recording by this ddbx.
+    pub fn new(session: SessionName, created: impl Into<String>, keep: Keep) -> Self {
+        let ddbx = env!("CARGO_PKG_VERSION").to_owned();
+        Self { session, created: created.into(), ddbx, keep }
+    }
+}
+
+/// One run of one process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessManifest {
+    /// Its name.
+    pub process: ProcessName,
+    /// How many times a process of this name has been started in this recording.
+    pub start: u32,
+    /// What the operating system called it.
+    pub pid: u32,
+    /// How it was started, if that is known.
+    pub command: Option<Vec<String>>,
+}
+
+/// What stands in the file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sealed<T> {
+    format: u16,
+    crc32: String,
+    manifest: T,
+}
+
+/// All that is read of a manifest before its version is known.
+#[derive(Deserialize)]
+struct Format {
+    format: u16,
+}
+
+/// The content of a manifest's file.
+pub(crate) fn encode(manifest: &impl Serialize) -> Vec<u8> {
+    let content = serde_json::to_vec(manifest).expect("names and numbers are JSON");
+    let crc32 = format!("{:08x}", crc32fast::hash(&content));
+    let sealed = Sealed { format: VERSION, crc32, manifest };
+    let mut bytes = serde_json::to_vec_pretty(&sealed).expect("names and numbers are JSON");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// Reads a manifest's file.
+pub(crate) fn read<T: Serialize + DeserializeOwned>(path: &Path) -> Result<T, ManifestError> {
+    let failed = |source| ManifestError::Io { path: path.to_owned(), source };
+    let len = fs::metadata(path).map_err(failed)?.len();
+    if len > BYTES_MAX {
+        return Err(ManifestError::Damaged { path: path.to_owned() });
+    }
+    decode(path, &fs::read(path).map_err(failed)?)
+}
+
+fn decode<T: Serialize + DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, ManifestError> {
+    let damaged = || ManifestError::Damaged { path: path.to_owned() };
+    let Format { format } = serde_json::from_slice(bytes).map_err(|_| damaged())?;
+    if format != VERSION {
+        return Err(ManifestError::Version { path: path.to_owned(), found: format });
+    }
+    let sealed: Sealed<T> = serde_json::from_slice(bytes).map_err(|_| damaged())?;
+    if encode(&sealed.manifest) != bytes {
+        return Err(damaged());
+    }
+    Ok(sealed.manifest)
+}
+
+/// Why a manifest cannot be used.
+#[derive(Debug, Error)]
+pub enum ManifestError {
+    /// It cannot be read.
+    #[error("{path} cannot be read: {source}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another version of ddbx made it.
+    #[error(
+        "{path} is of version {found}, and this ddbx reads version {VERSION}: use the ddbx that recorded it"
+    )]
+    Version {
+        /// Which file.
+        path: PathBuf,
+        /// Its version.
+        found: u16,
+    },
+    /// It has changed since it was written.
+    #[error("{path} is not as ddbx wrote it: restore it from a copy, or record again")]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_byte_of_a_manifest_changes_unnoticed() {
+        let process = ProcessName::new("inventory#2").unwrap();
+        let command = Some(vec!["shop".to_owned(), "inventory".to_owned()]);
+        let manifest = ProcessManifest { process, start: 1, pid: 4711, command };
+        let bytes = encode(&manifest);
+        let path = Path::new("process.json");
+        assert_eq!(decode::<ProcessManifest>(path, &bytes).unwrap(), manifest);
+        for len in 0..bytes.len() {
+            assert!(decode::<ProcessManifest>(path, &bytes[..len]).is_err(), "cut at {len}");
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode::<ProcessManifest>(path, &changed).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let session = SessionName::new("shop").unwrap();
+        let text = encode(&SessionManifest::new(session, "today", Keep::All));
+        let text = String::from_utf8(text).unwrap().replace("\"format\": 1", "\"format\": 7");
+        let error = decode::<SessionManifest>(Path::new("x"), text.as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("version 7"), "{error}");
+    }
+}
