@@ -291,8 +291,11 @@ impl<S: Storage> LogWriter<S> {
         self.queued(before);
     }
 
-    /// A block was added to what is unwritten, which was `before` bytes long.
+    /// Something was perhaps added to what is unwritten, which was `before` bytes long.
     fn queued(&mut self, before: usize) {
+        if self.unwritten.len() == before {
+            return;
+        }
         self.segment_bytes += (self.unwritten.len() - before) as u64;
         let last = EventNumber(self.encoder.next().0.wrapping_sub(1));
         self.ends.push_back((self.counters.bytes + self.unwritten.len() as u64, last));
