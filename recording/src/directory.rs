@@ -13,9 +13,11 @@
 //! two processes that want the same name get different ones. No name of a process
 //! contains `@`.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 
 use ddbx_protocol::{ProcessName, SessionName};
@@ -57,7 +59,11 @@ pub fn join(
     }
     let NewProcess { name, pid, command } = process;
     // Not removed on drop once it has its final name: there is nothing left then.
-    let fresh = tempfile::Builder::new().prefix(".new-").tempdir_in(directory).map_err(failed)?;
+    let fresh = tempfile::Builder::new()
+        .prefix(".new-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(directory)
+        .map_err(failed)?;
     for start in 1..=STARTS_MAX {
         let wanted = directory.join(folder(&name, start));
         let command = command.clone();
@@ -122,8 +128,7 @@ fn claim_session(
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut options = fs::OpenOptions::new();
+    let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()

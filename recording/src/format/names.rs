@@ -2,10 +2,10 @@
 //!
 //! A name is referred to by how many names were defined after it: what is in use
 //! was mostly defined lately, so this stays small also in a program that makes a
-//! new control for every request. A definition says how much of the name before it
-//! it begins with; the ids of such controls differ only at their ends.
+//! new control for every request. A definition says with how much of which recent
+//! name it begins; the ids of such controls often differ only at their ends.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
 use ddbx_protocol::{ChoiceName, ControlId, InvalidName, MethodName, PointLabel, ProcessName};
@@ -17,6 +17,9 @@ use super::varint::{self, Input};
 /// refuse more.
 const NAMES_MAX: usize = 64 * 1024;
 const BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A definition can refer to so many names before it.
+const RECENT: usize = 32;
 
 /// No name of any kind is longer.
 const NAME_BYTES_MAX: usize = 4096;
@@ -46,7 +49,8 @@ names!(ChoiceName, ControlId, MethodName, PointLabel, ProcessName);
 #[derive(Debug)]
 pub(super) struct Defined<N> {
     numbers: HashMap<N, usize>,
-    last: Option<N>,
+    /// The last ones, the latest first.
+    recent: VecDeque<N>,
     bytes: usize,
 }
 
@@ -60,16 +64,29 @@ impl<N: Name> Defined<N> {
             return number;
         }
         let text = name.text();
-        let last = self.last.as_ref().map_or("", N::text);
-        let same = text.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
-        varint::put(out, reserved);
-        varint::put(out, same as u64);
-        varint::put(out, (text.len() - same) as u64);
+        let (back, same) = self.most_alike(text);
+        for number in [reserved, back as u64, same as u64, (text.len() - same) as u64] {
+            varint::put(out, number);
+        }
         out.extend(&text.as_bytes()[same..]);
         self.bytes += text.len();
-        self.last = Some(name.clone());
+        self.recent.truncate(RECENT - 1);
+        self.recent.push_front(name.clone());
         self.numbers.insert(name.clone(), len);
         len
+    }
+
+    /// Which recent name begins most like this one, and how many bytes are the same.
+    fn most_alike(&self, text: &str) -> (usize, usize) {
+        let mut best = (0, 0);
+        for (back, name) in self.recent.iter().enumerate() {
+            let pairs = name.text().bytes().zip(text.bytes());
+            let same = pairs.take_while(|(a, b)| a == b).count();
+            if same > best.1 {
+                best = (back, same);
+            }
+        }
+        best
     }
 
     /// Whether there may be no room for the names of one more entry.
@@ -79,14 +96,14 @@ impl<N: Name> Defined<N> {
 
     pub(super) fn clear(&mut self) {
         self.numbers.clear();
-        self.last = None;
+        self.recent.clear();
         self.bytes = 0;
     }
 }
 
 impl<N> Default for Defined<N> {
     fn default() -> Self {
-        Self { numbers: HashMap::new(), last: None, bytes: 0 }
+        Self { numbers: HashMap::new(), recent: VecDeque::new(), bytes: 0 }
     }
 }
 
@@ -115,14 +132,15 @@ impl<N: Name> Met<N> {
     }
 
     fn define(&mut self, input: &mut Input<'_>) -> Result<usize, FormatError> {
-        let last = self.names.last().map_or("", N::text);
-        let same = input.count(last.len())?;
+        let back = input.count(RECENT - 1)?;
+        let like = self.names.iter().nth_back(back).map_or("", N::text);
+        let same = input.count(like.len())?;
         let rest = input.count(NAME_BYTES_MAX)?;
         let len = same + rest;
         if self.names.len() >= NAMES_MAX || self.bytes + len > BYTES_MAX || len > NAME_BYTES_MAX {
             return Err(FormatError::Content);
         }
-        let bytes = [&last.as_bytes()[..same], input.bytes(rest)?].concat();
+        let bytes = [&like.as_bytes()[..same], input.bytes(rest)?].concat();
         let text = str::from_utf8(&bytes).map_err(|_| FormatError::Content)?;
         self.names.push(N::parse(text).map_err(|_| FormatError::Content)?);
         self.bytes += len;

@@ -64,7 +64,7 @@ fn each_operation_fails_once() {
 
 #[test]
 fn each_operation_of_a_black_box_fails_once() {
-    let (process, entries) = entries(12_000);
+    let (process, entries) = entries(5_000);
     let options = Options { keep: Keep::LastMib(NonZeroU32::MIN), ..Options::default() };
     let kept = |memory: &Memory| -> Vec<Entry> {
         let files =
@@ -80,7 +80,7 @@ fn each_operation_of_a_black_box_fails_once() {
     );
     // Those that begin, sync or remove a segment, and some of the writes.
     let mut changes = reference.segment_operations();
-    changes.extend((0..reference.operations()).step_by(997));
+    changes.extend((0..reference.operations()).step_by(1499));
     for failing in changes {
         let memory = Memory::failing(move |index| (index == failing).then_some(ErrorKind::Other));
         record(&memory, &process, &entries, options);

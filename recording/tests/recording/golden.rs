@@ -1,1 +1,165 @@
-//! x
+//! A recording of each version of the format, kept for ever: what was recorded once
+//! can be read, and what is written now is what this version means.
+//!
+//! When the format changes, change its version, and run this with DDBX_BLESS=1.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use ddbx_protocol::{
+    CallId, ChoiceName, ConnectionId, ControlId, Delay, EventId, EventKind, EventNumber,
+    MethodName, PointLabel, ProcessName, RealTime, SessionName,
+};
+use ddbx_recording::format::VERSION;
+use ddbx_recording::{
+    Choice, ChoiceValue, Entry, Gap, Keep, LogWriter, Moment, NewProcess, Options, Recording,
+    SessionManifest, Why, join, verify,
+};
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+#[test]
+fn the_format_changes_only_with_its_version_and_all_versions_can_be_read() {
+    let made = tempfile::tempdir().unwrap();
+    make(made.path());
+    let ours = golden().join(format!("v{VERSION}"));
+    if env::var_os("DDBX_BLESS").is_some() {
+        copy(made.path(), &ours);
+        fs::write(ours.with_extension("txt"), describe(&ours)).unwrap();
+    }
+    let same = |file: &str| {
+        let [now, then] = [made.path(), &ours].map(|side| fs::read(side.join(file)).unwrap());
+        assert_eq!(now, then, "{file} has changed: change the version, too");
+    };
+    same("session.json");
+    for process in ["gateway@1", "orders@1"] {
+        same(&format!("{process}/process.json"));
+        same(&format!("{process}/000001.log"));
+    }
+    let mut versions = 0;
+    for entry in fs::read_dir(golden()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            versions += 1;
+            let expected = fs::read_to_string(path.with_extension("txt")).unwrap();
+            assert_eq!(describe(&path), expected, "{}", path.display());
+        }
+    }
+    assert_eq!(versions, VERSION);
+}
+
+fn describe(directory: &Path) -> String {
+    let recording = Recording::open(directory).unwrap();
+    let mut text = format!("{:?}\n", recording.session());
+    for log in recording.logs() {
+        writeln!(text, "\n{:?}", log.manifest()).unwrap();
+        let mut reader = log.read().unwrap();
+        for recorded in reader.by_ref() {
+            let recorded = recorded.unwrap();
+            writeln!(text, "block {} {:?}", recorded.position.block, recorded.entry).unwrap();
+        }
+        writeln!(text, "{:?}", reader.tail()).unwrap();
+    }
+    assert!(verify(&recording).is_sound());
+    text
+}
+
+/// Every kind of entry, in more than one block.
+fn make(directory: &Path) {
+    let (gateway, orders) = (process("gateway"), process("orders"));
+    let control = ControlId::root(&gateway, "main").unwrap();
+    let child = control.child("pollér").unwrap();
+    let call = |nth| CallId { control: control.clone(), nth };
+    let method = || MethodName::new("Orders.place").unwrap();
+    let at = |process: &ProcessName, number| EventId {
+        process: process.clone(),
+        number: EventNumber(number),
+    };
+    let connection = || ConnectionId { client: gateway.clone(), nth: 1 };
+    let label = PointLabel::new("here").unwrap();
+    let name = ChoiceName::new("replica").unwrap();
+    let choice =
+        Choice { control: control.clone(), name, value: ChoiceValue::new([7, 0, 255]).unwrap() };
+    let gap = |missing, why| Entry::Gap(Gap { missing, why });
+
+    let at_gateway = [
+        event(1, 0, EventKind::Connected { connection: connection() }),
+        event(2, 0, EventKind::Spawned { control: control.clone(), child: child.clone() }),
+        event(3, 0, EventKind::CallSent { call: call(1), method: method() }),
+        Entry::Choice(choice),
+        event(
+            4,
+            2_000_000_000,
+            EventKind::ReturnArrived { call: call(1), sent_as: Some(at(&orders, 3)) },
+        ),
+        event(5, 2_000_000_000, EventKind::CallSent { call: call(2), method: method() }),
+        event(6, 0, EventKind::DeadlineExpired { call: call(2) }),
+        event(7, 0, EventKind::Cancelled { call: call(2), sent_as: None }),
+        gap(3, Why::DiskFull),
+        event(11, 0, EventKind::ReturnArrived { call: call(5), sent_as: None }),
+        event(12, 0, EventKind::Ended { control: child }),
+    ];
+    let at_orders = [
+        event(1, 0, EventKind::Accepted { connection: connection(), sent_as: at(&gateway, 1) }),
+        event(
+            2,
+            0,
+            EventKind::CallArrived { call: call(1), method: method(), sent_as: at(&gateway, 3) },
+        ),
+        event(3, 0, EventKind::ReturnSent { call: call(1) }),
+        event(
+            4,
+            0,
+            EventKind::CallArrived { call: call(2), method: method(), sent_as: at(&gateway, 5) },
+        ),
+        event(5, 0, EventKind::Point { control: control.clone(), label }),
+        event(6, 0, EventKind::Cancelled { call: call(2), sent_as: Some(at(&gateway, 7)) }),
+        gap(1, Why::QueueFull),
+        event(8, 0, EventKind::Closed { connection: connection() }),
+    ];
+    write(directory, &gateway, &at_gateway);
+    write(directory, &orders, &at_orders);
+}
+
+fn write(directory: &Path, process: &ProcessName, entries: &[Entry]) {
+    let session = SessionManifest {
+        session: SessionName::new("shop").unwrap(),
+        created: "2026-01-01T00:00:00Z".to_owned(),
+        ddbx: "0.1.0".to_owned(),
+        keep: Keep::All,
+    };
+    let command = Some(vec!["shop".to_owned(), process.to_string()]);
+    let new = NewProcess { name: process.clone(), pid: 42, command };
+    let files = join(directory, &session, new).unwrap();
+    let mut writer = LogWriter::new(files, process, Options::default());
+    let now = RealTime::default();
+    for some in entries.chunks(4) {
+        some.iter().for_each(|entry| writer.append(now, entry));
+        writer.flush(now);
+    }
+    writer.close(now).unwrap();
+}
+
+fn event(number: u64, delay: u64, kind: EventKind) -> Entry {
+    let at = RealTime::from_nanos(5_000_000_000 + number as i64 * 31_337);
+    Entry::Event(Moment { number: EventNumber(number), at, delay: Delay::from_nanos(delay), kind })
+}
+
+fn process(name: &str) -> ProcessName {
+    ProcessName::new(name).unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
