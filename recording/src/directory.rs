@@ -93,11 +93,8 @@ pub(crate) fn folder(process: &ProcessName, start: u32) -> String {
 /// else may put anything into it; what we put into it is closed to others anyway.
 fn make_private(directory: &Path) -> Result<(), JoinError> {
     let path = directory.to_owned();
-    match DirBuilder::new().mode(0o700).recursive(true).create(directory) {
-        Err(source) => return Err(JoinError::Io { path, source }),
-        Ok(()) => {}
-    }
-    let found = match fs::metadata(directory) {
+    let made = DirBuilder::new().mode(0o700).recursive(true).create(directory);
+    let found = match made.and_then(|()| fs::metadata(directory)) {
         Err(source) => return Err(JoinError::Io { path, source }),
         Ok(found) => found,
     };

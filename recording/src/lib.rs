@@ -30,8 +30,11 @@
 //! let control = ControlId::root(&name, "main")?;
 //! let number = queue.note(now, Delay::ZERO, EventKind::Ended { control });
 //!
-//! // On the debugger's own thread, every few milliseconds:
+//! // On a thread of the debugger, every few milliseconds:
 //! writer.drain(now, &queue);
+//!
+//! // When it must be safe at once:
+//! writer.flush(now);
 //! writer.sync();
 //! assert_eq!(writer.durable(), number);
 //! writer.close(now)?;

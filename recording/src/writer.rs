@@ -6,6 +6,8 @@
 //! storage fails, what is encoded waits and is tried again; what comes meanwhile and
 //! has no more room is counted, and a gap takes its place as soon as there is some.
 //!
+//! A sync waits for the disk, so this belongs on a thread that nobody waits for.
+//!
 //! A write may end half-way through a block. That needs no repair: the rest of the
 //! block is what is written next.
 
@@ -19,36 +21,19 @@ use thiserror::Error;
 use crate::entry::{Entry, Gap, Why};
 use crate::format::body::{BODY_BYTES_FULL, Encoder};
 use crate::format::{BODY_BYTES_MAX, BlockKind, Header, encode_block};
-use crate::manifest::{Keep, SEGMENTS_KEPT};
+use crate::manifest::SEGMENTS_KEPT;
 use crate::queue::Queue;
 use crate::storage::{Segment, Storage};
+
+mod options;
+
+pub use options::Options;
 
 /// How much waits for a storage that fails, before entries are dropped.
 const UNWRITTEN_BYTES_MAX: usize = 1024 * 1024;
 
 /// How long a storage that failed is left alone.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
-
-/// When to do what.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// How much of the log is kept.
-    pub keep: Keep,
-    /// How long an entry may wait to be written.
-    pub write_after: Duration,
-    /// How long what is written may wait to be synced; none for never.
-    pub sync_after: Option<Duration>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            keep: Keep::All,
-            write_after: Duration::from_millis(20),
-            sync_after: Some(Duration::from_secs(1)),
-        }
-    }
-}
 
 /// What a writer has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,7 +127,7 @@ impl<S: Storage> LogWriter<S> {
 
     /// Takes one entry. It is not written before the next [`poll`](Self::poll).
     pub fn append(&mut self, now: RealTime, entry: &Entry) {
-        let why = if self.is_full() { Some(self.why()) } else { None };
+        let why = self.is_full().then(|| self.why());
         match (entry, why) {
             (Entry::Gap(gap), _) => self.miss(gap.missing, gap.why),
             (_, Some(why)) => self.miss(1, why),
@@ -170,9 +155,8 @@ impl<S: Storage> LogWriter<S> {
 
     /// When [`poll`](Self::poll) has something to do next, if nothing comes.
     pub fn poll_at(&self) -> Option<RealTime> {
-        let write_at = self
-            .waits_since
-            .map(|at| (at + self.options.write_after).max(self.retry_at.unwrap_or(at)));
+        let write_at = self.waits_since.map(|at| at + self.options.write_after);
+        let write_at = write_at.map(|at| at.max(self.retry_at.unwrap_or(at)));
         let sync_at = self.options.sync_after.and_then(|after| Some(self.unsynced_since? + after));
         write_at.into_iter().chain(sync_at).min()
     }
@@ -244,6 +228,7 @@ impl<S: Storage> LogWriter<S> {
         self.unwritten.len() >= BODY_BYTES_FULL
     }
 
+    /// Whether there is no room for another entry.
     fn is_full(&self) -> bool {
         // A block cannot be closed before the segment that it belongs to is begun.
         self.unwritten.len() + self.encoder.body_bytes() >= UNWRITTEN_BYTES_MAX
