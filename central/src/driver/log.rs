@@ -4,12 +4,20 @@ use std::collections::VecDeque;
 
 use ddbx_protocol::RealTime;
 use ddbx_protocol::control::{Notice, What};
+use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::view::millis;
 
 /// How many notices are kept, and how many a listener may be behind.
 const KEPT_MAX: usize = 4 * 1024;
+
+/// How much text a value may have to be kept.
+const VALUE_BYTES_MAX: usize = 1024;
+
+fn is_short(value: &Value) -> bool {
+    value.to_string().len() <= VALUE_BYTES_MAX
+}
 
 pub(super) struct Log {
     kept: VecDeque<Notice>,
@@ -26,12 +34,16 @@ impl Log {
 
     pub(super) fn tell(&mut self, now: RealTime, what: What) {
         let at_ms = millis(now.since(RealTime::default()));
-        let notice = Notice { at_ms, what };
+        let mut notice = Notice { at_ms, what };
+        let _ = self.tell.send(notice.clone());
+        if let What::Stands(hold) = &mut notice.what {
+            hold.args = hold.args.take().filter(is_short);
+            hold.result = hold.result.take().filter(is_short);
+        }
         if self.kept.len() == KEPT_MAX {
             self.kept.pop_front();
         }
-        self.kept.push_back(notice.clone());
-        let _ = self.tell.send(notice);
+        self.kept.push_back(notice);
     }
 
     pub(super) fn kept(&self) -> Vec<Notice> {
