@@ -51,8 +51,11 @@ pub(crate) fn run(args: &CentralArgs) -> Result<(), Failure> {
                 open.environment.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
             print_json(&serde_json::json!({ "session": open.name, "environment": variables }))?;
         } else {
-            let variables = open.environment.iter().map(|(name, value)| format!("{name}={value}"));
-            let variables = variables.collect::<Vec<_>>().join(" ");
+            let short = |(name, value): &(String, String)| match name.as_str() {
+                "DDBX_SESSION" => format!("{name}={}", open.name),
+                _ => format!("{name}={value}"),
+            };
+            let variables = open.environment.iter().map(short).collect::<Vec<_>>().join(" ");
             print(&format!(
                 "session {} is open; services take part with\n  {variables}",
                 open.name

@@ -79,6 +79,7 @@ pub struct Wanted {
     /// It stops only whom this holds for.
     pub condition: Option<String>,
     /// How long it holds whom it stops; none for until told.
+    #[serde(rename = "hold_for_ms", with = "millis")]
     pub hold_for: Option<Duration>,
 }
 
@@ -143,8 +144,9 @@ pub struct ProcessView {
     pub state: ProcessState,
     /// Whether it is paused.
     pub paused: bool,
-    /// Its virtual clock: real time since the session began, less its delay.
-    pub clock_ms: u64,
+    /// Its virtual clock: real time since the session began, less its delay. Less than
+    /// nothing if the delay is from an earlier session.
+    pub clock_ms: i64,
     /// Its delay: for how long it has been held or made to wait so far.
     pub delay_ms: u64,
     /// How many calls are in it.
@@ -306,4 +308,25 @@ pub enum What {
     Event(Event),
     /// So much was not kept: the reader or the network was too slow.
     Missed(u64),
+}
+
+/// Lengths of time are whole milliseconds in JSON.
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        length: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let millis = length.map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
+        millis.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+    }
 }

@@ -58,7 +58,11 @@ impl Connection {
             return;
         }
         let closed = matches!(response, Err(RpcError::Shutdown | RpcError::Channel(_)));
-        if !self.answered.swap(true, Ordering::Relaxed) && closed {
+        let first_here = !self.answered.swap(true, Ordering::Relaxed);
+        let ever = &self.process.controls().ever_answered;
+        if !closed {
+            ever.store(true, Ordering::Relaxed);
+        } else if first_here && !ever.load(Ordering::Relaxed) {
             eprintln!(
                 "ddbx: {}: a connection was closed before anything came back; if the server is \
                  not wrapped by ddbx, wrap both ends or none",

@@ -1,7 +1,7 @@
 //! The controls that are in a process now, and what else people want to see of it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use ddbx_protocol::{ControlId, EventId, EventNumber, InFlight, ProcessIndex, ProcessName, Status};
@@ -56,6 +56,8 @@ pub(crate) struct Controls {
     watched: Mutex<BTreeMap<String, Value>>,
     redacted: Mutex<Vec<String>>,
     pub(crate) deadlines: Deadlines,
+    /// Whether any call of this process was ever answered.
+    pub(crate) ever_answered: AtomicBool,
     pub(crate) served: AtomicU64,
     pub(crate) made: AtomicU64,
     from_outside: AtomicU64,

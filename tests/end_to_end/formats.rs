@@ -23,7 +23,7 @@ fn json_of_every_command() {
         "ignore",
         "once",
         "condition",
-        "hold_for",
+        "hold_for_ms",
         "processes",
         "hits",
         "met",

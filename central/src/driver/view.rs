@@ -97,8 +97,10 @@ impl Driver {
                     ([], [process]) => Command::Pause(*process, false),
                     (held, paused) => {
                         return Reply::Refused(format!(
-                            "{} are held: say which (`ddbx holds` lists them), or --all",
-                            held.len() + paused.len()
+                            "{} held and {} paused: say which (`ddbx holds` and `ddbx ps` list \
+                             them), or --all",
+                            held.len(),
+                            paused.len()
                         ));
                     }
                 };
@@ -202,7 +204,7 @@ impl Driver {
                 (false, false) => ProcessState::Running,
             },
             paused,
-            clock_ms: millis(now.since(RealTime::default() + delay.length())),
+            clock_ms: (now - delay).as_nanos() / 1_000_000,
             delay_ms: millis(delay.length()),
             in_flight: member.status.in_flight,
             served: member.status.served,

@@ -81,7 +81,7 @@ impl Story {
     /// What came of a run.
     pub(super) fn run(&self, run: &Run) -> Result<(), DemoError> {
         self.say(&format!(
-            "   {}: {} failed, {} of them by their deadline; leases lost: {}",
+            "   {}: {} failed ({} by their deadline); leases lost: {}",
             counted(run.calls, "order"),
             run.failed(),
             run.deadline_errors,

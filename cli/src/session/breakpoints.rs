@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use ddbx_protocol::control::{BreakpointView, Reply, Request, Wanted};
+use ddbx_protocol::control::{BreakpointView, HoldView, Reply, Request, Wanted};
 use ddbx_protocol::{BreakpointId, Condition, Scope, Spec};
 
 use super::holds::describe;
@@ -36,7 +36,7 @@ Condition:
 
 Examples:
   ddbx break inventory:Inventory.reserve@arrive
-  ddbx break '*:Payments.*@return' --scope call --if 'result.Err != null'
+  ddbx break '*:Payments.*@return' --scope call --if 'has(result.Err)'
   ddbx break 'inventory:point(reserve)' --if 'args.item == \"Apples\"' --once
   ddbx break orders:Orders.place@arrive --ignore 10 --for 3s")]
 pub(crate) struct BreakArgs {
@@ -201,12 +201,22 @@ pub(crate) struct DeleteArgs {
 }
 
 pub(crate) fn delete(args: &DeleteArgs) -> Result<(), Failure> {
-    match args.session.ask(Request::Delete(args.id.map(BreakpointId)))? {
-        Reply::Done(n) if args.session.json => print_json(&serde_json::json!({ "deleted": n })),
-        Reply::Done(1) => print("1 breakpoint removed"),
-        Reply::Done(n) => print(&format!("{n} breakpoints removed")),
-        other => Err(unexpected(other)),
+    let id = args.id.map(BreakpointId);
+    let mut client = args.session.connect()?;
+    match client.ask(Request::Delete(id))? {
+        Reply::Done(n) if args.session.json => {
+            return print_json(&serde_json::json!({ "deleted": n }));
+        }
+        Reply::Done(1) => print("1 breakpoint removed")?,
+        Reply::Done(n) => print(&format!("{n} breakpoints removed"))?,
+        other => return Err(unexpected(other)),
     }
+    let Reply::Holds(holds) = client.ask(Request::Holds)? else { return Ok(()) };
+    let stays = |hold: &&HoldView| hold.breakpoint.is_some_and(|at| id.is_none_or(|id| id == at));
+    for hold in holds.iter().filter(stays) {
+        print(&format!("hold {0} still stands there: `ddbx continue {0}` lets it go on", hold.id))?;
+    }
+    Ok(())
 }
 
 /// Wait until somebody stands at a breakpoint; for scripts

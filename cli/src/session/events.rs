@@ -22,11 +22,19 @@ the debugger nothing.
 Examples:
   ddbx events                 the last of what has happened
   ddbx events --follow        that, and what happens from now on, until Ctrl-C
-  ddbx events -f --json       the same, one JSON object on each line")]
+  ddbx events -f --only inventory
+                              what mentions inventory
+  ddbx events -f --json       the same, one JSON object on each line
+
+customer-4!3 is the third call that the control customer-4 makes.")]
 pub(crate) struct EventsArgs {
     /// Go on with what happens from now on
     #[arg(long, short)]
     follow: bool,
+
+    /// Only what mentions this: a process, a control, a method
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
 
     #[command(flatten)]
     session: SessionArgs,
@@ -37,10 +45,15 @@ pub(crate) fn events(args: &EventsArgs) -> Result<(), Failure> {
     client.send(Request::Events { follow: args.follow })?;
     loop {
         match client.next()? {
-            Some(Reply::Notice(notice)) if args.session.json => {
-                print(&serde_json::to_string(&notice).map_err(std::io::Error::from)?)?;
+            Some(Reply::Notice(notice)) => {
+                let line = match args.session.json {
+                    true => serde_json::to_string(&notice).map_err(std::io::Error::from)?,
+                    false => line(&notice),
+                };
+                if args.only.as_ref().is_none_or(|only| line.contains(only.as_str())) {
+                    print(&line)?;
+                }
             }
-            Some(Reply::Notice(notice)) => print(&line(&notice))?,
             Some(Reply::End) | None => return Ok(()),
             Some(other) => return Err(unexpected(other)),
         }

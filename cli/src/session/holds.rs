@@ -1,5 +1,7 @@
 //! `ddbx holds`, `ddbx bt`, `ddbx continue`, `ddbx release`.
 
+use std::collections::HashMap;
+
 use clap::Args;
 use ddbx_protocol::HoldId;
 use ddbx_protocol::control::{Backtrace, FrameView, HoldReason, HoldView, Reply, Request, Whom};
@@ -20,7 +22,7 @@ Why:
   breakpoint 1     it has come to a breakpoint; only you can let it go on
   halt             its process is held, by a breakpoint of scope process or a pause
   for hold 3       going on could change the order of events: it goes on by itself
-                   after hold 3 does
+                   after hold 3 does, or comes to a breakpoint itself
   order            the same, and whom it waits for goes on already
 
 Examples:
@@ -53,11 +55,12 @@ pub(crate) fn list(args: &HoldsArgs) -> Result<(), Failure> {
         ("control", false),
         ("arguments", false),
     ];
-    let rows = holds.iter().take(ROWS_MAX).map(|hold| {
+    let rows = grouped(&holds).into_iter().take(ROWS_MAX).map(|(hold, alike)| {
+        let times = if alike > 1 { format!(" ×{alike}") } else { String::new() };
         vec![
             hold.id.to_string(),
             cut(&hold.process, 24),
-            cut(&hold.at, 40),
+            cut(&hold.at, 40) + &times,
             why(hold),
             seconds(hold.held_ms),
             cut(&control(hold), 40),
@@ -69,6 +72,22 @@ pub(crate) fn list(args: &HoldsArgs) -> Result<(), Failure> {
         print(&format!("({ROWS_MAX} of {} shown; --json has all)", holds.len()))?;
     }
     Ok(())
+}
+
+/// Holds that look alike, such as the deadlines of one call at both its ends, as one:
+/// the first of them, and how many there are.
+fn grouped(holds: &[HoldView]) -> Vec<(&HoldView, usize)> {
+    let mut groups: Vec<(&HoldView, usize)> = Vec::new();
+    let mut seen = HashMap::new();
+    for hold in holds {
+        let look = (&hold.process, &hold.at, &hold.control, why(hold), values(hold));
+        let group = *seen.entry(look).or_insert(groups.len());
+        match groups.get_mut(group) {
+            Some((_, alike)) => *alike += 1,
+            None => groups.push((hold, 1)),
+        }
+    }
+    groups
 }
 
 fn control(hold: &HoldView) -> String {

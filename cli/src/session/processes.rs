@@ -21,7 +21,7 @@ const NOBODY: &str =
 #[derive(Args)]
 #[command(after_long_help = "\
 Columns:
-  state       running; held by a breakpoint or a pause; waiting because of a hold; gone
+  state       running; held by a breakpoint; paused; waiting because of a hold; gone
   clock       virtual time since the session began
   delay       for how long it was held or made to wait so far
   in flight   calls that are in the process now
@@ -87,7 +87,7 @@ fn row(process: &ProcessView) -> Vec<String> {
     let mut row = vec![cut(&process.name, NAME_WIDTH_MAX), process.pid.to_string(), state.into()];
     if process.state != ProcessState::Gone {
         row.extend([
-            seconds(process.clock_ms),
+            u64::try_from(process.clock_ms).map_or_else(|_| "–".to_owned(), seconds),
             seconds(process.delay_ms),
             process.in_flight.to_string(),
             process.held.to_string(),
@@ -147,6 +147,7 @@ pub(crate) fn panic(args: &PanicArgs) -> Result<(), Failure> {
 }
 
 fn hold(session: &SessionArgs, process: Option<String>) -> Result<(), Failure> {
+    let whom = process.clone().unwrap_or_else(|| "--all".to_owned());
     let done = match session.ask(Request::Pause(process))? {
         Reply::Done(done) => done,
         other => return Err(unexpected(other)),
@@ -156,8 +157,8 @@ fn hold(session: &SessionArgs, process: Option<String>) -> Result<(), Failure> {
     }
     print(&match done {
         0 => NOBODY.to_owned(),
-        1 => "1 process is paused; `ddbx continue --all` lets it go on".to_owned(),
-        n => format!("{n} processes are paused; `ddbx continue --all` lets them go on"),
+        1 => format!("1 process is paused; `ddbx continue {whom}` lets it go on"),
+        n => format!("{n} processes are paused; `ddbx continue {whom}` lets them go on"),
     })
 }
 
