@@ -1,0 +1,186 @@
+//! Who takes part: processes join, say something, and leave.
+
+use ddbx_protocol::control::What;
+use ddbx_protocol::{
+    Attach, Delay, Event, FromCentral, FromSatellite, HoldId, ProcessIndex, ProcessName, RealTime,
+    Status, StopId, StopReason, ToCentral,
+};
+
+use super::{Deliver, Driver, Hit, Membership, view};
+use crate::logic::Command;
+
+/// A process that takes part.
+pub(super) struct Member {
+    pub(super) epoch: u64,
+    pub(super) name: ProcessName,
+    pub(super) pid: u32,
+    pub(super) deliver: Deliver,
+    pub(super) status: Status,
+}
+
+/// How many that have left are remembered.
+const DEPARTED_MAX: usize = 64;
+
+impl Driver {
+    pub(super) fn join(&mut self, attach: Attach, deliver: Deliver) -> Membership {
+        let Attach { process, name, pid } = attach;
+        let now = self.now();
+        // The same one again: its old connection counts no more.
+        if let Some(old) = self.members.get(&process) {
+            self.leave(Membership { process, epoch: old.epoch });
+        }
+        let name = self.free_name(&name);
+        self.departed.remove(name.as_str());
+        self.epochs += 1;
+        let epoch = self.epochs;
+        deliver(FromCentral::Welcome { name: name.clone() });
+        if self.observers > 0 {
+            deliver(FromCentral::Observe(true));
+        }
+        self.central.handle_joined(now, process, &[], Delay::ZERO);
+        for breakpoint in self.asked.concerning(name.as_str()) {
+            self.central.handle_user(Command::Plant(process, breakpoint));
+        }
+        self.log.tell(now, What::Joined(name.to_string()));
+        self.members
+            .insert(process, Member { epoch, name, pid, deliver, status: Status::default() });
+        self.deliver();
+        if let Some(member) = self.members.get(&process) {
+            (member.deliver)(FromCentral::Ready);
+        }
+        Membership { process, epoch }
+    }
+
+    pub(super) fn leave(&mut self, membership: Membership) {
+        let Membership { process, epoch } = membership;
+        if self.members.get(&process).is_none_or(|member| member.epoch != epoch) {
+            return;
+        }
+        let now = self.now();
+        if let Some(member) = self.members.remove(&process) {
+            if self.departed.len() < DEPARTED_MAX {
+                self.departed.insert(member.name.to_string(), member.pid);
+            }
+            for (hold, since) in self.holds.end_all_in(process) {
+                self.tell_goes_on(now, hold, member.name.to_string(), since);
+            }
+            self.log.tell(now, What::Left(member.name.to_string()));
+        }
+        self.central.handle_left(now, process);
+    }
+
+    pub(super) fn hear(&mut self, from: Membership, message: FromSatellite) {
+        let process = from.process;
+        let Some(member) = self.members.get_mut(&process) else { return };
+        if member.epoch != from.epoch {
+            return;
+        }
+        match message {
+            FromSatellite::Attach(_) => {}
+            FromSatellite::Says(message) => self.hear_of_stops(process, message),
+            FromSatellite::Stands { number, standing } => {
+                self.holds.describe(StopId { process, number }, standing);
+            }
+            FromSatellite::Status(status) => {
+                self.asked.count(process, &status.breakpoints);
+                member.status = status;
+            }
+            FromSatellite::Calls { query, calls } => {
+                if let Some(reply) = self.queries.remove(&query) {
+                    let _ = reply.send(calls);
+                }
+            }
+            FromSatellite::Events { events, dropped } => self.tell_events(events, dropped),
+            FromSatellite::Settled { query } => drop(self.queries.remove(&query)),
+        }
+    }
+
+    pub(super) fn hear_of_stops(&mut self, process: ProcessIndex, message: ToCentral) {
+        let now = self.now();
+        match &message {
+            ToCentral::Stopped { number, reason, stack, .. } if *reason != StopReason::Inside => {
+                let stop = StopId { process, number: *number };
+                self.holds.begin(now, stop, *reason, stack.clone());
+                if let Some(view) = self.view_hold(stop, false) {
+                    self.log.tell(now, What::Stands(view));
+                }
+                let reason = *reason;
+                self.central.handle_satellite(now, process, message);
+                if let StopReason::Breakpoint(breakpoint) = reason {
+                    self.hit(now, Hit { breakpoint, stop });
+                } else if let Some(breakpoint) = self.holds.awaited(stop) {
+                    // To whoever looks it stands there already.
+                    self.tell_hit(Hit { breakpoint, stop });
+                }
+                return;
+            }
+            ToCentral::Gone { number, .. } => {
+                if let Some((hold, since)) = self.holds.end(StopId { process, number: *number }) {
+                    self.tell_goes_on(now, hold, self.name(process), since);
+                }
+            }
+            _ => {}
+        }
+        self.central.handle_satellite(now, process, message);
+    }
+
+    pub(super) fn hit(&mut self, now: RealTime, hit: Hit) {
+        let Some(wanted) = self.asked.hit(hit) else {
+            // It was removed, or had stopped its one control, while this one came
+            // to it: nobody waits for it.
+            self.central.handle_user(Command::Continue(hit.stop));
+            return;
+        };
+        if let Some(length) = wanted.hold_for {
+            self.holds.expire(hit.stop, now + length);
+        }
+        if wanted.once {
+            self.central.handle_user(Command::Remove(hit.breakpoint));
+        }
+        self.tell_hit(hit);
+    }
+
+    pub(super) fn tell_hit(&mut self, hit: Hit) {
+        if self.holds.is_news(hit) {
+            self.asked.tell(hit);
+        }
+    }
+
+    pub(super) fn tell_goes_on(
+        &mut self,
+        now: RealTime,
+        hold: HoldId,
+        process: String,
+        since: RealTime,
+    ) {
+        let held_ms = view::millis(now.since(since));
+        self.log.tell(now, What::GoesOn { hold, process, held_ms });
+    }
+
+    pub(super) fn tell_events(&mut self, events: Vec<Event>, dropped: u64) {
+        let now = self.now();
+        for event in events {
+            self.log.tell(now, What::Event(event));
+        }
+        if dropped > 0 {
+            self.log.tell(now, What::Missed(dropped));
+        }
+    }
+
+    pub(super) fn name(&self, process: ProcessIndex) -> String {
+        let member = self.members.get(&process);
+        member.map_or_else(|| "(gone)".to_owned(), |member| member.name.to_string())
+    }
+
+    /// `inventory`, or `inventory#2` if there is one already.
+    pub(super) fn free_name(&self, name: &ProcessName) -> ProcessName {
+        let taken = |name: &ProcessName| self.members.values().any(|other| other.name == *name);
+        let family = name.as_str().split('#').next().unwrap_or_default().to_owned();
+        let numbered = (2u32..).map(|number| ProcessName::new(format!("{family}#{number}")));
+        let mut names = std::iter::once(Ok(name.clone())).chain(numbered);
+        // One that gets too long with its number keeps what it has.
+        names
+            .find_map(|n| n.map_or(Some(name.clone()), |n| (!taken(&n)).then_some(n)))
+            .unwrap_or_else(|| name.clone())
+    }
+}
