@@ -4,6 +4,7 @@
 //! a control that begins with a call is named by what it calls and with which
 //! arguments, and numbered only among its likes; given names win.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
@@ -12,6 +13,9 @@ use serde::Serialize;
 
 /// How many different beginnings are counted. After that counting starts anew.
 const ROOTS_MAX: usize = 64 * 1024;
+
+/// How many names of methods a thread keeps.
+const METHODS_MAX: usize = 4 * 1024;
 
 /// How many controls have begun in a process, by what they began with.
 #[derive(Default)]
@@ -81,10 +85,23 @@ pub(crate) fn clean(name: &str) -> String {
 }
 
 /// tarpc's names are identifiers and a dot; if they ever are not, the call goes on
-/// under a name like it.
+/// under a name like it. Each thread makes the name of a method once.
 pub(crate) fn method(name: &str) -> MethodName {
-    let cleaned = || MethodName::new(clean(name));
-    MethodName::new(name).or_else(|_| cleaned()).expect("a cleaned name")
+    thread_local! {
+        static MADE: RefCell<HashMap<String, MethodName>> = RefCell::default();
+    }
+    MADE.with_borrow_mut(|made| {
+        if let Some(method) = made.get(name) {
+            return method.clone();
+        }
+        let cleaned = || MethodName::new(clean(name));
+        let method = MethodName::new(name).or_else(|_| cleaned()).expect("a cleaned name");
+        // A program has as many as were written down; another kind of name may not end.
+        if made.len() < METHODS_MAX {
+            made.insert(name.to_owned(), method.clone());
+        }
+        method
+    })
 }
 
 /// A process's name, made of one that may have what names cannot.
