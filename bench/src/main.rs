@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod calls;
 mod decision;
 mod plan;
 mod verdict;
@@ -23,6 +24,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Table {
+    /// A call in memory: bare, wrapped without a session, in a session
+    Calls,
     /// The satellite's answer to an event when nobody is held: time, allocations
     Decision,
     /// Algorithm D offline: time against sorting, growth, memory
@@ -32,6 +35,7 @@ enum Table {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let passed = match &cli.table {
+        Table::Calls => calls::run(cli.json),
         Table::Decision => decision::run(cli.json),
         Table::Plan(args) => plan::run(args, cli.json),
     };
