@@ -86,7 +86,7 @@ fn everything_is_held_and_goes_on() {
     let timer = |hold: &Value| hold["at"] == "sleep" && hold["held_ms"].as_u64().unwrap() > 800;
     cluster.hold("its work has stopped", timer);
     let said = cluster.ddbx(&["continue"]).refused(1);
-    assert!(said.contains("3 are held") && said.contains("--all"), "{said}");
+    assert!(said.contains("3 paused") && said.contains("--all"), "{said}");
     cluster.ddbx(&["continue", "--all"]).well();
     assert_eq!(caller.outcome("running").what, "ok");
     assert_eq!(caller.outcome("new").what, "ok");
