@@ -163,6 +163,17 @@ fn ended() -> Failure {
     Failure::NoSession(format!("the session has ended: {START_ONE}"))
 }
 
+/// What is in the answer, if it is the one that fits the question.
+macro_rules! answer {
+    ($reply:expr, $fits:path) => {
+        match $reply {
+            $fits(content) => content,
+            other => return Err($crate::session::unexpected(other)),
+        }
+    };
+}
+pub(crate) use answer;
+
 /// The session answers something else than it was asked.
 pub(crate) fn unexpected(reply: Reply) -> Failure {
     Failure::Failed(format!("the session gave an answer that does not fit: {reply:?}"))

@@ -7,7 +7,7 @@ use ddbx_protocol::control::{BreakpointView, HoldView, Reply, Request, Wanted};
 use ddbx_protocol::{BreakpointId, Condition, Scope, Spec};
 
 use super::holds::describe;
-use super::{SessionArgs, print, print_json, unexpected};
+use super::{SessionArgs, answer, print, print_json, unexpected};
 use crate::exit::Failure;
 use crate::table::table;
 use crate::text::{cut, one_line};
@@ -92,10 +92,7 @@ pub(crate) fn set(args: &BreakArgs) -> Result<(), Failure> {
         condition: args.condition.clone(),
         hold_for: args.hold_for,
     };
-    let set = match args.session.ask(Request::Break(wanted))? {
-        Reply::Breakpoint(set) => set,
-        other => return Err(unexpected(other)),
-    };
+    let set = answer!(args.session.ask(Request::Break(wanted))?, Reply::Breakpoint);
     if args.session.json {
         return print_json(&set);
     }
@@ -131,10 +128,7 @@ pub(crate) struct BreaksArgs {
 }
 
 pub(crate) fn list(args: &BreaksArgs) -> Result<(), Failure> {
-    let breakpoints = match args.session.ask(Request::Breakpoints)? {
-        Reply::Breakpoints(breakpoints) => breakpoints,
-        other => return Err(unexpected(other)),
-    };
+    let breakpoints = answer!(args.session.ask(Request::Breakpoints)?, Reply::Breakpoints);
     if args.session.json {
         return print_json(&breakpoints);
     }

@@ -7,7 +7,7 @@ use ddbx_protocol::HoldId;
 use ddbx_protocol::control::{Backtrace, FrameView, HoldReason, HoldView, Reply, Request, Whom};
 
 use super::processes::seconds;
-use super::{SessionArgs, print, print_json, unexpected};
+use super::{SessionArgs, answer, print, print_json, unexpected};
 use crate::exit::Failure;
 use crate::table::table;
 use crate::text::{cut, one_line};
@@ -36,10 +36,7 @@ pub(crate) struct HoldsArgs {
 }
 
 pub(crate) fn list(args: &HoldsArgs) -> Result<(), Failure> {
-    let holds = match args.session.ask(Request::Holds)? {
-        Reply::Holds(holds) => holds,
-        other => return Err(unexpected(other)),
-    };
+    let holds = answer!(args.session.ask(Request::Holds)?, Reply::Holds);
     if args.session.json {
         return print_json(&holds);
     }
@@ -147,10 +144,8 @@ pub(crate) struct BtArgs {
 }
 
 pub(crate) fn backtrace(args: &BtArgs) -> Result<(), Failure> {
-    let backtrace = match args.session.ask(Request::Backtrace(HoldId(args.hold)))? {
-        Reply::Backtrace(backtrace) => backtrace,
-        other => return Err(unexpected(other)),
-    };
+    let backtrace =
+        answer!(args.session.ask(Request::Backtrace(HoldId(args.hold)))?, Reply::Backtrace);
     if args.session.json {
         return print_json(&backtrace);
     }

@@ -4,7 +4,7 @@ use clap::Args;
 use ddbx_protocol::control::{ProcessState, ProcessView, Reply, Request, SessionView, WatchView};
 use serde::Serialize;
 
-use super::{SessionArgs, print, print_json, unexpected};
+use super::{SessionArgs, answer, print, print_json, unexpected};
 use crate::exit::Failure;
 use crate::table::table;
 use crate::text::{cut, one_line};
@@ -38,14 +38,8 @@ pub(crate) struct PsArgs {
 
 pub(crate) fn ps(args: &PsArgs) -> Result<(), Failure> {
     let mut client = args.session.connect()?;
-    let session = match client.ask(Request::Session)? {
-        Reply::Session(session) => session,
-        other => return Err(unexpected(other)),
-    };
-    let processes = match client.ask(Request::Processes)? {
-        Reply::Processes(processes) => processes,
-        other => return Err(unexpected(other)),
-    };
+    let session = answer!(client.ask(Request::Session)?, Reply::Session);
+    let processes = answer!(client.ask(Request::Processes)?, Reply::Processes);
     if args.session.json {
         #[derive(Serialize)]
         struct Ps<'a> {
@@ -148,10 +142,7 @@ pub(crate) fn panic(args: &PanicArgs) -> Result<(), Failure> {
 
 fn hold(session: &SessionArgs, process: Option<String>) -> Result<(), Failure> {
     let whom = process.clone().unwrap_or_else(|| "--all".to_owned());
-    let done = match session.ask(Request::Pause(process))? {
-        Reply::Done(done) => done,
-        other => return Err(unexpected(other)),
-    };
+    let done = answer!(session.ask(Request::Pause(process))?, Reply::Done);
     if session.json {
         return print_json(&serde_json::json!({ "paused": done }));
     }
@@ -178,10 +169,7 @@ pub(crate) struct WatchArgs {
 }
 
 pub(crate) fn watch(args: &WatchArgs) -> Result<(), Failure> {
-    let watched = match args.session.ask(Request::Watched)? {
-        Reply::Watched(watched) => watched,
-        other => return Err(unexpected(other)),
-    };
+    let watched = answer!(args.session.ask(Request::Watched)?, Reply::Watched);
     if args.session.json {
         return print_json(&watched);
     }
