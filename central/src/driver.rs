@@ -165,7 +165,15 @@ impl Session {
 
     /// Answers what can be answered at once.
     pub fn request(&self, request: Request) -> Option<Reply> {
-        self.ask(|reply| Input::Request(request, reply))
+        // A condition is checked before anybody else has to wait for that.
+        let Request::Break(wanted) = request else {
+            return self.ask(|reply| Input::Request(request, reply));
+        };
+        match self.plant(wanted, None) {
+            Ok(view) => Some(Reply::Breakpoint(view)),
+            Err(Refused::NoSession) => None,
+            Err(refused) => Some(Reply::Refused(refused.to_string())),
+        }
     }
 
     /// The processes through which a hold came to where it stands, outermost first.

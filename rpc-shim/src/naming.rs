@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 
 use ddbx_protocol::{ControlId, MethodName, ProcessName};
 use serde::Serialize;
@@ -129,8 +130,9 @@ pub(crate) fn hash<T: Serialize>(value: &T) -> u64 {
         }
     }
     let mut hash = Hash(FNV_BASIS);
-    // What cannot be written counts as far as it could.
-    let _ = bincode::serialize_into(&mut hash, value);
+    // What cannot be written, or panics while it is, counts as far as it could.
+    let write = AssertUnwindSafe(|| bincode::serialize_into(&mut hash, value));
+    let _ = panic::catch_unwind(write);
     hash.0
 }
 

@@ -10,7 +10,7 @@ use ddbx_protocol::{BreakpointId, HoldId, Pattern, ProcessIndex, RealTime, StopI
 use serde_json::Value;
 
 use super::holds::Hold;
-use super::{CheckedWish, Driver, Member};
+use super::{Driver, Member};
 use crate::logic::Command;
 
 /// For how many it is worked out whom they wait for: the effort goes with the
@@ -22,10 +22,7 @@ impl Driver {
         match request {
             Request::Session => Reply::Session(self.view_session()),
             Request::Processes => Reply::Processes(self.view_processes()),
-            Request::Break(wanted) => match CheckedWish::new(wanted) {
-                Ok(wish) => Reply::Breakpoint(self.plant(wish, None)),
-                Err(refused) => Reply::Refused(refused.to_string()),
-            },
+            Request::Break(_) => Reply::Refused("breakpoints are checked first".to_owned()),
             Request::Breakpoints => {
                 let ids = self.asked.ids().into_iter();
                 Reply::Breakpoints(ids.map(|id| self.view_breakpoint(id)).collect())
