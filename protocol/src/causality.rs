@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
     use crate::event::EventKind;
-    use crate::ids::{CallId, ControlId, MethodName, PointLabel};
+    use crate::ids::{CallId, CallPath, ControlId, MethodName, PointLabel};
     use crate::time::{Delay, RealTime};
 
     fn id(process: usize, number: u64) -> EventId {
@@ -98,10 +98,10 @@ mod tests {
 
     fn event(id: EventId, sent_as: Option<EventId>) -> Event {
         let control = ControlId::new("p0/main").unwrap();
-        let call = CallId { control, nth: 1 };
+        let call = CallId { control, path: CallPath::root(1) };
         let method = MethodName::new("World.hello").unwrap();
         let kind = match sent_as {
-            Some(departure) => EventKind::CallArrived { call, method, sent_as: departure },
+            Some(departure) => EventKind::CallArrived { call, method, sent_as: Some(departure) },
             None => EventKind::CallSent { call, method },
         };
         Event { id, at: RealTime::default(), delay: Delay::ZERO, kind }

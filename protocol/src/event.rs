@@ -5,6 +5,8 @@
 //! compute vector clocks for any event on demand; vectors that travel would grow
 //! with the system.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{CallId, ConnectionId, ControlId, EventId, MethodName, PointLabel};
@@ -40,8 +42,8 @@ pub enum EventKind {
         call: CallId,
         /// What is called.
         method: MethodName,
-        /// The `CallSent` it is the other end of.
-        sent_as: EventId,
+        /// The `CallSent` it is the other end of; none when the caller takes no part.
+        sent_as: Option<EventId>,
     },
     /// A response is about to leave the handler.
     ReturnSent {
@@ -56,25 +58,27 @@ pub enum EventKind {
         /// outside the handler's wrapper.
         sent_as: Option<EventId>,
     },
-    /// The deadline of a call passed in virtual time, at the caller or the callee.
+    /// The deadline of a call passed in virtual time.
     DeadlineExpired {
         /// Which call.
         call: CallId,
+        /// Where it passed.
+        end: End,
     },
-    /// A call was given up: at the caller when it drops the call, at the callee
-    /// when it hears of that.
+    /// A call was given up: at the caller when it drops the call, at the callee when
+    /// its handler is dropped. (tarpc's message says which call, but not who sent it.)
     Cancelled {
         /// Which call.
         call: CallId,
-        /// At the callee: the caller's `Cancelled`.
-        sent_as: Option<EventId>,
+        /// Where.
+        end: End,
     },
-    /// A control starts another one in the same process.
+    /// A control begins, other than by a call.
     Spawned {
-        /// Who starts it.
+        /// Who.
         control: ControlId,
-        /// Who is started.
-        child: ControlId,
+        /// Who has started it, if a control has.
+        by: Option<ControlId>,
     },
     /// A control has nothing more to do.
     Ended {
@@ -87,6 +91,25 @@ pub enum EventKind {
         control: ControlId,
         /// The label.
         label: PointLabel,
+    },
+    /// A timer has run out: the sleep of a control is over, or what it waits for has
+    /// taken too long.
+    Fired {
+        /// Whose.
+        control: ControlId,
+        /// Which of its timers.
+        timer: u64,
+    },
+    /// A control gets what it shares with others: a lock, a permit, a message.
+    Entered {
+        /// Who.
+        control: ControlId,
+        /// The how manieth time.
+        nth: u64,
+        /// What.
+        what: Shared,
+        /// Of a message: who has sent it, if a control has.
+        from: Option<ControlId>,
     },
     /// A client has built a connection.
     Connected {
@@ -107,49 +130,120 @@ pub enum EventKind {
     },
 }
 
+/// An end of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// Where it was made.
+    Caller,
+    /// Where it is handled.
+    Callee,
+}
+
+/// What controls of one process share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shared {
+    /// A lock for one.
+    Lock,
+    /// A lock for many, to read.
+    Read,
+    /// The same, to write.
+    Write,
+    /// A permit of a semaphore.
+    Permit,
+    /// A notification.
+    Notice,
+    /// A message of a channel.
+    Message,
+}
+
 impl EventKind {
     /// The departure that this is the arrival of, if it is one.
     pub fn sent_as(&self) -> Option<&EventId> {
         match self {
-            Self::CallArrived { sent_as, .. } | Self::Accepted { sent_as, .. } => Some(sent_as),
-            Self::ReturnArrived { sent_as, .. } | Self::Cancelled { sent_as, .. } => {
+            Self::Accepted { sent_as, .. } => Some(sent_as),
+            Self::CallArrived { sent_as, .. } | Self::ReturnArrived { sent_as, .. } => {
                 sent_as.as_ref()
             }
-            Self::CallSent { .. }
-            | Self::ReturnSent { .. }
-            | Self::DeadlineExpired { .. }
-            | Self::Spawned { .. }
-            | Self::Ended { .. }
-            | Self::Point { .. }
-            | Self::Connected { .. }
-            | Self::Closed { .. } => None,
+            _ => None,
         }
     }
 
     /// Whether another process can name this event as the one it follows.
     pub fn is_departure(&self) -> bool {
-        matches!(
-            self,
-            Self::CallSent { .. }
-                | Self::ReturnSent { .. }
-                | Self::Cancelled { sent_as: None, .. }
-                | Self::Connected { .. }
-        )
+        matches!(self, Self::CallSent { .. } | Self::ReturnSent { .. } | Self::Connected { .. })
     }
 
     /// The control that does it; connections belong to none.
     pub fn control(&self) -> Option<&ControlId> {
         match self {
+            Self::Spawned { control, .. }
+            | Self::Ended { control }
+            | Self::Point { control, .. }
+            | Self::Fired { control, .. }
+            | Self::Entered { control, .. } => Some(control),
+            _ => self.call().map(|call| &call.control),
+        }
+    }
+
+    /// The call that it is about.
+    pub fn call(&self) -> Option<&CallId> {
+        match self {
             Self::CallSent { call, .. }
             | Self::CallArrived { call, .. }
             | Self::ReturnSent { call }
             | Self::ReturnArrived { call, .. }
-            | Self::DeadlineExpired { call }
-            | Self::Cancelled { call, .. } => Some(&call.control),
-            Self::Spawned { control, .. }
-            | Self::Ended { control }
-            | Self::Point { control, .. } => Some(control),
-            Self::Connected { .. } | Self::Accepted { .. } | Self::Closed { .. } => None,
+            | Self::DeadlineExpired { call, .. }
+            | Self::Cancelled { call, .. } => Some(call),
+            _ => None,
+        }
+    }
+
+    /// The method, where that is known.
+    pub fn method(&self) -> Option<&MethodName> {
+        match self {
+            Self::CallSent { method, .. } | Self::CallArrived { method, .. } => Some(method),
+            _ => None,
+        }
+    }
+}
+
+/// For people, without the process.
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CallSent { call, method } => write!(f, "calls {method}  {call}"),
+            Self::CallArrived { call, method, .. } => write!(f, "receives {method}  {call}"),
+            Self::ReturnSent { call } => write!(f, "answers  {call}"),
+            Self::ReturnArrived { call, .. } => write!(f, "has the answer  {call}"),
+            Self::DeadlineExpired { call, .. } => write!(f, "deadline passed  {call}"),
+            Self::Cancelled { call, end: End::Caller } => write!(f, "gives up  {call}"),
+            Self::Cancelled { call, end: End::Callee } => write!(f, "is cancelled  {call}"),
+            Self::Spawned { control, by: None } => write!(f, "{control} begins"),
+            Self::Spawned { control, by: Some(by) } => write!(f, "{by} starts {control}"),
+            Self::Ended { control } => write!(f, "{control} ends"),
+            Self::Point { control, label } => write!(f, "point {label}  {control}"),
+            Self::Fired { control, timer } => write!(f, "timer {timer} runs out  {control}"),
+            Self::Entered { control, what, from, .. } => {
+                f.write_str(match what {
+                    Shared::Lock => "has the lock",
+                    Shared::Read => "has the lock to read",
+                    Shared::Write => "has the lock to write",
+                    Shared::Permit => "has a permit",
+                    Shared::Notice => "is notified",
+                    Shared::Message => "has a message",
+                })?;
+                if let Some(from) = from {
+                    write!(f, " of {from}")?;
+                }
+                write!(f, "  {control}")
+            }
+            Self::Connected { connection } => write!(f, "has connection {}", connection.nth),
+            Self::Accepted { connection, .. } => {
+                write!(f, "accepts connection {} of {}", connection.nth, connection.client)
+            }
+            Self::Closed { connection } => write!(f, "closes connection {}", connection.nth),
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -109,20 +110,116 @@ impl ControlId {
     }
 }
 
-/// One RPC: the `nth` call that `control` makes, counted from 1 in the order of
-/// its names (not of luck: see the shim for concurrent branches).
+/// One RPC of a control.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CallId {
     /// Who calls.
     pub control: ControlId,
     /// Which of its calls.
-    pub nth: u64,
+    pub path: CallPath,
 }
 
 impl fmt::Display for CallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}!{}", self.control, self.nth)
+        write!(f, "{}!{}", self.control, self.path)
     }
+}
+
+/// Which call of a control: `3.1` is the first call that is made while its third one
+/// is handled. So each has a number of its own, wherever it is made, and the number is
+/// the same in every run.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Steps", into = "Steps")]
+pub struct CallPath(Arc<[u32]>);
+
+impl CallPath {
+    /// How deep calls may nest.
+    pub const DEPTH_MAX: usize = 256;
+
+    /// The `nth` call that a control makes where it began.
+    pub fn root(nth: u32) -> Self {
+        Self(Arc::new([nth]))
+    }
+
+    /// The `nth` call made while this one is handled. Beyond all depth it is taken for
+    /// this one.
+    pub fn child(&self, nth: u32) -> Self {
+        match self.0.len() {
+            Self::DEPTH_MAX.. => self.clone(),
+            _ => Self(self.0.iter().copied().chain([nth]).collect()),
+        }
+    }
+
+    /// A path of these numbers: one at least, and not too many.
+    pub fn new(numbers: &[u32]) -> Option<Self> {
+        (1..=Self::DEPTH_MAX).contains(&numbers.len()).then(|| Self(numbers.into()))
+    }
+
+    /// The numbers, the outermost call first.
+    pub fn numbers(&self) -> &[u32] {
+        &self.0
+    }
+
+    /// Whether this call is made while `outer` is handled, or, without one, where the
+    /// control began.
+    pub fn is_made_in(&self, outer: Option<&Self>) -> bool {
+        self.0.split_last().is_some_and(|(_, before)| before == outer.map_or(&[][..], |o| &o.0))
+    }
+}
+
+impl fmt::Display for CallPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (depth, number) in self.0.iter().enumerate() {
+            let dot = if depth == 0 { "" } else { "." };
+            write!(f, "{dot}{number}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for CallPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// As it is sent: no more is read than there can be.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+struct Steps(#[serde(deserialize_with = "bounded")] Vec<u32>);
+
+impl From<CallPath> for Steps {
+    fn from(path: CallPath) -> Self {
+        Self(path.0.to_vec())
+    }
+}
+
+impl TryFrom<Steps> for CallPath {
+    type Error = &'static str;
+    fn try_from(steps: Steps) -> Result<Self, Self::Error> {
+        Self::new(&steps.0).ok_or("the path of a call cannot be empty")
+    }
+}
+
+fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
+    struct Bounded;
+    impl<'de> Visitor<'de> for Bounded {
+        type Value = Vec<u32>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "the path of a call, of at most {} numbers", CallPath::DEPTH_MAX)
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Self::Value, A::Error> {
+            let mut path = Vec::new();
+            while let Some(number) = numbers.next_element()? {
+                if path.len() == CallPath::DEPTH_MAX {
+                    return Err(de::Error::invalid_length(path.len() + 1, &self));
+                }
+                path.push(number);
+            }
+            Ok(path)
+        }
+    }
+    deserializer.deserialize_seq(Bounded)
 }
 
 /// The place of an event in the total order of its process, counted from 1.
@@ -233,6 +330,23 @@ mod tests {
             let json = serde_json::to_string(bad).unwrap();
             assert!(serde_json::from_str::<ProcessName>(&json).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_call_is_a_path_of_numbers() {
+        let third = CallPath::root(3);
+        let inner = third.child(1);
+        assert_eq!(inner.to_string(), "3.1");
+        assert!(inner.is_made_in(Some(&third)) && third.is_made_in(None));
+        assert!(!inner.is_made_in(None) && !third.is_made_in(Some(&inner)));
+        let text = serde_json::to_string(&inner).unwrap();
+        assert_eq!(serde_json::from_str::<CallPath>(&text).unwrap(), inner);
+        let long = serde_json::to_string(&vec![1; CallPath::DEPTH_MAX + 1]).unwrap();
+        for bad in ["[]", &long] {
+            assert!(serde_json::from_str::<CallPath>(bad).is_err());
+        }
+        let deep = (0..300).fold(third, |path, _| path.child(1));
+        assert_eq!(deep.numbers().len(), CallPath::DEPTH_MAX);
     }
 
     #[test]

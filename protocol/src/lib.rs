@@ -22,11 +22,11 @@ pub use attach::{Attach, Count, FromCentral, FromSatellite, InFlight, Standing, 
 pub use breakpoint::{Breakpoint, Place, RpcEvent, Scope};
 pub use causality::{Causality, MissingDeparture, VectorClock};
 pub use condition::{Condition, InvalidCondition};
-pub use event::{Event, EventKind};
+pub use event::{End, Event, EventKind, Shared};
 pub use gate::Gate;
 pub use ids::{
-    BreakpointId, CallId, ChoiceName, ConnectionId, ControlId, EventId, EventNumber, HoldId,
-    InvalidName, MethodName, PointLabel, ProcessName, SessionName,
+    BreakpointId, CallId, CallPath, ChoiceName, ConnectionId, ControlId, EventId, EventNumber,
+    HoldId, InvalidName, MethodName, PointLabel, ProcessName, SessionName,
 };
 pub use reading::Reading;
 pub use safeguards::{AllOn, Safeguard, Safeguards};

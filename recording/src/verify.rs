@@ -229,15 +229,12 @@ impl Check {
 
 /// Whether `arrival` is the other end of `departure`.
 fn fits(departure: &EventKind, arrival: &EventKind) -> bool {
-    use EventKind::{
-        Accepted, CallArrived, CallSent, Cancelled, Connected, ReturnArrived, ReturnSent,
-    };
+    use EventKind::{Accepted, CallArrived, CallSent, Connected, ReturnArrived, ReturnSent};
     match (departure, arrival) {
         (CallSent { call: sent, method: asked }, CallArrived { call, method, .. }) => {
             sent == call && asked == method
         }
-        (ReturnSent { call: sent }, ReturnArrived { call, .. })
-        | (Cancelled { call: sent, .. }, Cancelled { call, .. }) => sent == call,
+        (ReturnSent { call: sent }, ReturnArrived { call, .. }) => sent == call,
         (Connected { connection: made }, Accepted { connection, .. }) => made == connection,
         _ => false,
     }
@@ -247,8 +244,8 @@ fn fits(departure: &EventKind, arrival: &EventKind) -> bool {
 /// waits for.
 fn without_departure(kind: &EventKind) -> EventKind {
     match kind.clone() {
-        EventKind::CallArrived { call, .. } | EventKind::Cancelled { call, .. } => {
-            EventKind::DeadlineExpired { call }
+        EventKind::CallArrived { call, method, .. } => {
+            EventKind::CallArrived { call, method, sent_as: None }
         }
         EventKind::ReturnArrived { call, .. } => EventKind::ReturnArrived { call, sent_as: None },
         EventKind::Accepted { connection, .. } => EventKind::Closed { connection },

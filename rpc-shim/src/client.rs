@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
-    CallId, Delay, EventKind, EventNumber, Gate, MethodName, RpcEvent, Stack, VirtualTime,
+    CallId, CallPath, Delay, End, EventKind, EventNumber, Gate, MethodName, RpcEvent, Stack,
+    VirtualTime,
 };
 use ddbx_satellite::driver::{Armed, Captured, Handle, Passed, TimerOf, Visit};
 use serde::Serialize;
@@ -101,7 +102,7 @@ where
             biased;
             answered = answered => answered,
             delay = deadline.fired() => {
-                satellite.note(delay, || EventKind::DeadlineExpired { call: call.id.clone() });
+                satellite.note(delay, || EventKind::DeadlineExpired { call: call.id.clone(), end: End::Caller });
                 (Err(RpcError::DeadlineExceeded), Passed { delay, ..passed })
             }
         };
@@ -188,7 +189,7 @@ impl<'a> Call<'a> {
                 let root = controls.root(&satellite.name(), request.name(), request);
                 let clock = satellite.now() - satellite.floor();
                 let remaining = controls.deadlines.remaining(ctx.deadline, clock);
-                let id = CallId { control: root, nth: 1 };
+                let id = CallId { control: root, path: CallPath::root(1) };
                 (id, Stack::home(satellite.process()), remaining)
             }
         };
@@ -272,7 +273,9 @@ impl Drop for GivenUp<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
             let call = self.call.id.clone();
-            self.call.satellite.note(self.delay, || EventKind::Cancelled { call, sent_as: None });
+            self.call
+                .satellite
+                .note(self.delay, || EventKind::Cancelled { call, end: End::Caller });
         }
     }
 }

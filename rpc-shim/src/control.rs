@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
-    AllOn, CallId, ControlId, Delay, EventKind, Gate, InFlight, MethodName, RealTime, Stack,
-    VirtualTime,
+    AllOn, CallId, CallPath, ControlId, Delay, EventKind, Gate, InFlight, MethodName, RealTime,
+    Stack, VirtualTime,
 };
 use ddbx_satellite::driver::{Armed, Arrival, Captured, Handle, Passed, TimerOf, Visit};
 use ddbx_satellite::logic::clock;
@@ -40,12 +40,12 @@ pub(crate) struct Control {
     elsewhere: AtomicU32,
     method: Option<MethodName>,
     /// Which call of its control brought it here.
-    nth: Option<u64>,
+    call: Option<CallPath>,
     since: RealTime,
     /// What it had of a deadline when it came.
     allowed: Duration,
     deadline: OnceLock<Deadline>,
-    calls: AtomicU64,
+    calls: AtomicU32,
     children: Mutex<BTreeMap<String, u32>>,
     key: Key,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Newcomer {
     /// The call that brings it here.
     pub(crate) method: Option<MethodName>,
     /// Which of the control's calls that is.
-    pub(crate) nth: Option<u64>,
+    pub(crate) call: Option<CallPath>,
     /// What it has of a deadline.
     pub(crate) allowed: Duration,
     /// Where a call that was given its context finds it again.
@@ -86,11 +86,11 @@ impl Control {
             is_free: AtomicBool::new(new.is_free),
             elsewhere: AtomicU32::new(0),
             method: new.method,
-            nth: new.nth,
+            call: new.call,
             since: satellite.now(),
             allowed: new.allowed,
             deadline: OnceLock::new(),
-            calls: AtomicU64::new(0),
+            calls: AtomicU32::new(0),
             children: Mutex::default(),
             key: new.key,
         });
@@ -130,7 +130,8 @@ impl Control {
     /// The next call that it makes.
     pub(crate) fn next_call(&self) -> CallId {
         let nth = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        CallId { control: self.id.clone(), nth }
+        let path = self.call.as_ref().map_or_else(|| CallPath::root(nth), |call| call.child(nth));
+        CallId { control: self.id.clone(), path }
     }
 
     pub(crate) fn visit(&self) -> Visit<'_> {
@@ -216,18 +217,16 @@ impl Control {
     pub(crate) fn child(&self, name: &str) -> Present {
         let id = {
             let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
-            naming::child(&self.id, self.nth, name, &mut children)
+            naming::child(&self.id, self.call.as_ref(), name, &mut children)
         };
         let delay = self.delay();
-        self.satellite
-            .note(delay, || EventKind::Spawned { control: self.id.clone(), child: id.clone() });
         let new = Newcomer {
             id,
             stack: Stack::home(self.satellite.process()),
             delay,
             is_free: self.is_free.load(Ordering::Relaxed),
             method: None,
-            nth: None,
+            call: None,
             allowed: DEADLINE_DEFAULT,
             key: Key::unique(self.satellite.new_strand()),
         };

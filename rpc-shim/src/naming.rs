@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 
-use ddbx_protocol::{ControlId, MethodName, ProcessName};
+use ddbx_protocol::{CallPath, ControlId, MethodName, ProcessName};
 use serde::Serialize;
 
 /// How many different beginnings are counted. After that counting starts anew.
@@ -45,11 +45,11 @@ impl Roots {
 /// A child of a control; of one that handles a call, the child of that call.
 pub(crate) fn child(
     parent: &ControlId,
-    nth: Option<u64>,
+    call: Option<&CallPath>,
     name: &str,
     siblings: &mut BTreeMap<String, u32>,
 ) -> ControlId {
-    let call = nth.map(|nth| format!("!{nth}")).unwrap_or_default();
+    let call = call.map(|call| format!("!{call}")).unwrap_or_default();
     control(&format!("{parent}{call}/{}", numbered(name, siblings)))
 }
 
@@ -153,7 +153,11 @@ mod tests {
         assert_ne!(first, other);
         assert_eq!(again.as_str(), first.as_str().trim_end_matches('1').to_owned() + "2");
         let mut siblings = BTreeMap::new();
-        assert!(child(&first, Some(3), "audit", &mut siblings).as_str().ends_with("!3/audit"));
+        assert!(
+            child(&first, Some(&CallPath::root(3)), "audit", &mut siblings)
+                .as_str()
+                .ends_with("!3/audit")
+        );
         assert!(child(&first, None, "audit", &mut siblings).as_str().ends_with("/audit-2"));
     }
 

@@ -141,7 +141,7 @@ impl Process {
             delay: satellite.floor(),
             is_free: false,
             method: None,
-            nth: None,
+            call: None,
             allowed: DEADLINE_DEFAULT,
             key: Key::unique(satellite.new_strand()),
         };

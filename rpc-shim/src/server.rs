@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
-    CallId, ConnectionId, Delay, EventKind, EventNumber, Gate, ProcessIndex, RpcEvent, Stack,
+    CallId, CallPath, ConnectionId, Delay, End, EventKind, EventNumber, Gate, ProcessIndex,
+    RpcEvent, Stack,
 };
 use ddbx_satellite::driver::{Captured, Handle, Visit};
 use serde::Serialize;
@@ -58,7 +59,7 @@ where
                 delay: origin.delay.unwrap_or_default(),
                 is_free: origin.is_free,
                 method: Some(method.clone()),
-                nth: Some(origin.call.nth),
+                call: Some(origin.call.path.clone()),
                 allowed: origin.remaining,
                 key: Key::of(&ctx),
             },
@@ -80,7 +81,7 @@ where
             satellite.note(passed.delay, || EventKind::CallArrived {
                 call: origin.call.clone(),
                 method: method.clone(),
-                sent_as: controls.event_of(process, number),
+                sent_as: Some(controls.event_of(process, number)),
             });
         }
 
@@ -100,7 +101,7 @@ where
             biased;
             handled = handled => handled,
             delay = deadline.fired() => {
-                let expired = || EventKind::DeadlineExpired { call: origin.call.clone() };
+                let expired = || EventKind::DeadlineExpired { call: origin.call.clone(), end: End::Callee };
                 satellite.note(delay, expired);
                 (Err(ServerError::new(io::ErrorKind::TimedOut, DEADLINE.to_owned())), delay)
             }
@@ -129,7 +130,7 @@ where
             let root = controls.root(&satellite.name(), request.name(), request);
             let clock = satellite.now() - satellite.floor();
             return Origin {
-                call: CallId { control: root, nth: 0 },
+                call: CallId { control: root, path: CallPath::root(0) },
                 stack: Stack::home(here),
                 delay: None,
                 is_free: false,

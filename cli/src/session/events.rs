@@ -1,8 +1,8 @@
 //! `ddbx events`.
 
 use clap::Args;
+use ddbx_protocol::Event;
 use ddbx_protocol::control::{Notice, Reply, Request, What};
-use ddbx_protocol::{Event, EventKind};
 
 use super::holds::describe;
 use super::processes::seconds;
@@ -79,21 +79,5 @@ fn line(notice: &Notice) -> String {
 }
 
 fn of_program(event: &Event) -> String {
-    let what = match &event.kind {
-        EventKind::CallSent { call, method } => format!("calls {method}  {call}"),
-        EventKind::CallArrived { call, method, .. } => format!("receives {method}  {call}"),
-        EventKind::ReturnSent { call } => format!("answers  {call}"),
-        EventKind::ReturnArrived { call, .. } => format!("has the answer  {call}"),
-        EventKind::DeadlineExpired { call } => format!("deadline passed  {call}"),
-        EventKind::Cancelled { call, .. } => format!("cancelled  {call}"),
-        EventKind::Spawned { control, child } => format!("{control} starts {child}"),
-        EventKind::Ended { control } => format!("{control} ends"),
-        EventKind::Point { control, label } => format!("point {label}  {control}"),
-        EventKind::Connected { connection } => format!("has connection {}", connection.nth),
-        EventKind::Accepted { connection, .. } => {
-            format!("accepts connection {} of {}", connection.nth, connection.client)
-        }
-        EventKind::Closed { connection } => format!("closes connection {}", connection.nth),
-    };
-    one_line(&format!("{}  {what}", event.id))
+    one_line(&format!("{}  {}", event.id, event.kind))
 }

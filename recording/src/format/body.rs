@@ -23,7 +23,7 @@ pub(crate) const BODY_BYTES_FULL: usize = BODY_BYTES_MAX / 2;
 const JUMP: u8 = 1 << 4;
 /// It has another delay.
 const DELAY: u8 = 1 << 5;
-/// It is about the next call of its control.
+/// It is about the call of its control that was made after the last one.
 const NEXT_CALL: u8 = 1 << 6;
 /// It is about yet another call of its control.
 const OTHER_CALL: u8 = 1 << 7;
@@ -44,6 +44,8 @@ mod kind {
     pub(super) const CLOSED: u8 = 11;
     pub(super) const CHOICE: u8 = 12;
     pub(super) const GAP: u8 = 13;
+    pub(super) const FIRED: u8 = 14;
+    pub(super) const ENTERED: u8 = 15;
 }
 
 /// What the next entry is compared with.
@@ -53,24 +55,27 @@ struct Memory {
     at: u64,
     delay: u64,
     /// The last call of each control, by the number of its name.
-    calls: Vec<u64>,
+    calls: Vec<Vec<u32>>,
+    /// The last timer or entry of each control.
+    counts: Vec<u64>,
     /// The last departure of each other process, by the number of its name.
     departures: Vec<u64>,
 }
 
 impl Memory {
     fn clear(&mut self) {
-        let Self { number: _, at, delay, calls, departures } = self;
+        let Self { number: _, at, delay, calls, counts, departures } = self;
         (*at, *delay) = (0, 0);
         calls.clear();
+        counts.clear();
         departures.clear();
     }
 }
 
 /// The memory of a name that may just have been defined.
-fn slot(slots: &mut Vec<u64>, number: usize) -> &mut u64 {
+fn slot<T: Clone + Default>(slots: &mut Vec<T>, number: usize) -> &mut T {
     if number >= slots.len() {
-        slots.resize(number + 1, 0);
+        slots.resize(number + 1, T::default());
     }
     &mut slots[number]
 }

@@ -1,8 +1,8 @@
 //! Bytes to entries.
 
 use ddbx_protocol::{
-    CallId, ChoiceName, ConnectionId, ControlId, Delay, EventId, EventKind, EventNumber,
-    MethodName, PointLabel, ProcessName, RealTime,
+    CallId, CallPath, ChoiceName, ConnectionId, ControlId, Delay, End, EventId, EventKind,
+    EventNumber, MethodName, PointLabel, ProcessName, RealTime, Shared,
 };
 
 use super::{DELAY, JUMP, Memory, NEXT_CALL, OTHER_CALL, kind, slot};
@@ -77,23 +77,23 @@ impl Decoder {
             }
             kind::CALL_ARRIVED => {
                 let (call, method) = (self.call(tag, input)?, self.method(input)?);
-                let sent_as = named(self.departure(input, 0)?)?;
-                EventKind::CallArrived { call, method, sent_as }
+                EventKind::CallArrived { call, method, sent_as: self.departure(input)? }
             }
             kind::RETURN_SENT => EventKind::ReturnSent { call: self.call(tag, input)? },
             kind::RETURN_ARRIVED => {
                 let call = self.call(tag, input)?;
-                EventKind::ReturnArrived { call, sent_as: self.departure(input, 1)? }
+                EventKind::ReturnArrived { call, sent_as: self.departure(input)? }
             }
-            kind::DEADLINE_EXPIRED => EventKind::DeadlineExpired { call: self.call(tag, input)? },
+            kind::DEADLINE_EXPIRED => {
+                EventKind::DeadlineExpired { call: self.call(tag, input)?, end: end(input)? }
+            }
             kind::CANCELLED => {
-                let call = self.call(tag, input)?;
-                EventKind::Cancelled { call, sent_as: self.departure(input, 1)? }
+                EventKind::Cancelled { call: self.call(tag, input)?, end: end(input)? }
             }
             // The rest is not about calls.
             _ if tag & (NEXT_CALL | OTHER_CALL) != 0 => return Err(FormatError::Content),
             kind::SPAWNED => {
-                EventKind::Spawned { control: self.control(input)?, child: self.control(input)? }
+                EventKind::Spawned { control: self.control(input)?, by: self.perhaps(input)? }
             }
             kind::ENDED => EventKind::Ended { control: self.control(input)? },
             kind::POINT => {
@@ -104,10 +104,27 @@ impl Decoder {
             kind::CONNECTED => EventKind::Connected { connection: self.connection(input)? },
             kind::ACCEPTED => {
                 let connection = self.connection(input)?;
-                let sent_as = named(self.departure(input, 0)?)?;
+                let sent_as = named(self.departure(input)?)?;
                 EventKind::Accepted { connection, sent_as }
             }
             kind::CLOSED => EventKind::Closed { connection: self.connection(input)? },
+            kind::FIRED => {
+                let (control, timer) = self.count(input)?;
+                EventKind::Fired { control, timer }
+            }
+            kind::ENTERED => {
+                let what = match input.byte()? {
+                    0 => Shared::Lock,
+                    1 => Shared::Read,
+                    2 => Shared::Write,
+                    3 => Shared::Permit,
+                    4 => Shared::Notice,
+                    5 => Shared::Message,
+                    _ => return Err(FormatError::Content),
+                };
+                let (control, nth) = self.count(input)?;
+                EventKind::Entered { control, nth, what, from: self.perhaps(input)? }
+            }
             _ => return Err(FormatError::Content),
         };
         Ok(Moment {
@@ -121,21 +138,36 @@ impl Decoder {
     fn call(&mut self, tag: u8, input: &mut Input<'_>) -> Result<CallId, FormatError> {
         let (number, control) = named(self.controls.get(input, 0)?)?;
         let last = slot(&mut self.memory.calls, number);
-        *last = match tag & (NEXT_CALL | OTHER_CALL) {
-            0 => *last,
-            NEXT_CALL => last.wrapping_add(1),
-            OTHER_CALL => input.difference(*last)?,
+        match (tag & (NEXT_CALL | OTHER_CALL), last.last_mut()) {
+            (0, _) => {}
+            (NEXT_CALL, Some(number)) => *number = number.wrapping_add(1),
+            (OTHER_CALL, _) => {
+                let same = input.count(last.len())?;
+                last.truncate(same);
+                for _ in 0..input.count(CallPath::DEPTH_MAX - same)? {
+                    let number = u32::try_from(input.number()?);
+                    last.push(number.map_err(|_| FormatError::Content)?);
+                }
+            }
             _ => return Err(FormatError::Content),
-        };
-        Ok(CallId { control: control.clone(), nth: *last })
+        }
+        let path = CallPath::new(last).ok_or(FormatError::Content)?;
+        Ok(CallId { control: control.clone(), path })
     }
 
-    fn departure(
-        &mut self,
-        input: &mut Input<'_>,
-        reserved: u64,
-    ) -> Result<Option<EventId>, FormatError> {
-        let Some((number, process)) = self.processes.get(input, reserved)? else {
+    fn count(&mut self, input: &mut Input<'_>) -> Result<(ControlId, u64), FormatError> {
+        let (number, control) = named(self.controls.get(input, 0)?)?;
+        let last = slot(&mut self.memory.counts, number);
+        *last = input.difference(*last)?;
+        Ok((control.clone(), *last))
+    }
+
+    fn perhaps(&mut self, input: &mut Input<'_>) -> Result<Option<ControlId>, FormatError> {
+        Ok(self.controls.get(input, 1)?.map(|(_, control)| control.clone()))
+    }
+
+    fn departure(&mut self, input: &mut Input<'_>) -> Result<Option<EventId>, FormatError> {
+        let Some((number, process)) = self.processes.get(input, 1)? else {
             return Ok(None);
         };
         let last = slot(&mut self.memory.departures, number);
@@ -161,4 +193,12 @@ impl Decoder {
 /// Where a name must stand.
 fn named<T>(found: Option<T>) -> Result<T, FormatError> {
     found.ok_or(FormatError::Content)
+}
+
+fn end(input: &mut Input<'_>) -> Result<End, FormatError> {
+    match input.byte()? {
+        0 => Ok(End::Caller),
+        1 => Ok(End::Callee),
+        _ => Err(FormatError::Content),
+    }
 }

@@ -1,8 +1,8 @@
 //! Entries to bytes.
 
 use ddbx_protocol::{
-    CallId, ChoiceName, ConnectionId, ControlId, EventId, EventKind, EventNumber, MethodName,
-    PointLabel, ProcessName,
+    CallId, ChoiceName, ConnectionId, ControlId, End, EventId, EventKind, EventNumber, MethodName,
+    PointLabel, ProcessName, Shared,
 };
 
 use super::{BODY_BYTES_FULL, DELAY, JUMP, Memory, NEXT_CALL, OTHER_CALL, kind, slot};
@@ -130,21 +130,23 @@ impl Encoder {
             EventKind::CallArrived { call, method, sent_as } => {
                 tag |= self.call(call);
                 self.methods.put(&mut self.body, method, 0);
-                self.departure(sent_as, 0);
+                self.departure(sent_as.as_ref());
             }
-            EventKind::ReturnSent { call } | EventKind::DeadlineExpired { call } => {
+            EventKind::ReturnSent { call } => tag |= self.call(call),
+            EventKind::ReturnArrived { call, sent_as } => {
                 tag |= self.call(call);
+                self.departure(sent_as.as_ref());
             }
-            EventKind::ReturnArrived { call, sent_as } | EventKind::Cancelled { call, sent_as } => {
+            EventKind::DeadlineExpired { call, end } | EventKind::Cancelled { call, end } => {
                 tag |= self.call(call);
-                match sent_as {
-                    Some(sent_as) => self.departure(sent_as, 1),
-                    None => self.body.push(0),
-                }
+                self.body.push(match end {
+                    End::Caller => 0,
+                    End::Callee => 1,
+                });
             }
-            EventKind::Spawned { control, child } => {
+            EventKind::Spawned { control, by } => {
                 self.controls.put(&mut self.body, control, 0);
-                self.controls.put(&mut self.body, child, 0);
+                self.perhaps(by.as_ref());
             }
             EventKind::Ended { control } => {
                 self.controls.put(&mut self.body, control, 0);
@@ -158,7 +160,20 @@ impl Encoder {
             }
             EventKind::Accepted { connection, sent_as } => {
                 self.connection(connection);
-                self.departure(sent_as, 0);
+                self.departure(Some(sent_as));
+            }
+            EventKind::Fired { control, timer } => self.count(control, *timer),
+            EventKind::Entered { control, nth, what, from } => {
+                self.body.push(match what {
+                    Shared::Lock => 0,
+                    Shared::Read => 1,
+                    Shared::Write => 2,
+                    Shared::Permit => 3,
+                    Shared::Notice => 4,
+                    Shared::Message => 5,
+                });
+                self.count(control, *nth);
+                self.perhaps(from.as_ref());
             }
         }
         self.body[tag_at] = tag;
@@ -167,21 +182,41 @@ impl Encoder {
     /// Returns what the tag says about it.
     fn call(&mut self, call: &CallId) -> u8 {
         let control = self.controls.put(&mut self.body, &call.control, 0);
-        let last = slot(&mut self.memory.calls, control);
-        let tag = match call.nth {
-            nth if nth == *last => 0,
-            nth if nth == last.wrapping_add(1) => NEXT_CALL,
-            nth => {
-                varint::put_difference(&mut self.body, *last, nth);
+        let (path, last) = (call.path.numbers(), slot(&mut self.memory.calls, control));
+        let same = path.iter().zip(last.iter()).take_while(|(a, b)| a == b).count();
+        let (rest, before) = (&path[same..], &last[same..]);
+        let tag = match (rest, before) {
+            ([], []) => 0,
+            ([number], [one_less]) if *number == one_less.wrapping_add(1) => NEXT_CALL,
+            _ => {
+                varint::put(&mut self.body, same as u64);
+                varint::put(&mut self.body, rest.len() as u64);
+                rest.iter().for_each(|number| varint::put(&mut self.body, u64::from(*number)));
                 OTHER_CALL
             }
         };
-        *last = call.nth;
+        last.truncate(same);
+        last.extend(rest);
         tag
     }
 
-    fn departure(&mut self, sent_as: &EventId, reserved: u64) {
-        let process = self.processes.put(&mut self.body, &sent_as.process, reserved);
+    fn count(&mut self, control: &ControlId, nth: u64) {
+        let control = self.controls.put(&mut self.body, control, 0);
+        let last = slot(&mut self.memory.counts, control);
+        varint::put_difference(&mut self.body, *last, nth);
+        *last = nth;
+    }
+
+    fn perhaps(&mut self, control: Option<&ControlId>) {
+        match control {
+            Some(control) => _ = self.controls.put(&mut self.body, control, 1),
+            None => self.body.push(0),
+        }
+    }
+
+    fn departure(&mut self, sent_as: Option<&EventId>) {
+        let Some(sent_as) = sent_as else { return self.body.push(0) };
+        let process = self.processes.put(&mut self.body, &sent_as.process, 1);
         let last = slot(&mut self.memory.departures, process);
         varint::put_difference(&mut self.body, *last, sent_as.number.0);
         *last = sent_as.number.0;
@@ -207,5 +242,7 @@ fn tag_of(event: &EventKind) -> u8 {
         EventKind::Connected { .. } => kind::CONNECTED,
         EventKind::Accepted { .. } => kind::ACCEPTED,
         EventKind::Closed { .. } => kind::CLOSED,
+        EventKind::Fired { .. } => kind::FIRED,
+        EventKind::Entered { .. } => kind::ENTERED,
     }
 }
