@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ddbx_protocol::control::{BreakpointView, Notice, Reply, Request, Wanted, What};
 use ddbx_protocol::{
     AllOn, Attach, BreakpointId, FromCentral, FromSatellite, HoldId, InFlight, Mode, ProcessIndex,
-    RealTime, Stack, StopId, StopReason,
+    ProcessName, Progress, RealTime, Stack, StopId, StopReason,
 };
 use tokio::sync::{broadcast, oneshot};
 
@@ -82,8 +82,8 @@ enum Input {
     /// Where a hold stands, by process and by name.
     Where(HoldId, Sender<Option<Vec<(ProcessIndex, String)>>>),
     Calls(ProcessIndex, oneshot::Sender<Vec<InFlight>>),
-    /// Tells when all that was said so far is in force, process by process.
-    Settle(Sender<Vec<oneshot::Receiver<Vec<InFlight>>>>),
+    /// A question to all processes; tells when each has answered.
+    AskAll(fn(u64) -> FromCentral, Sender<Vec<oneshot::Receiver<Vec<InFlight>>>>),
     /// What has happened so far.
     Kept(Sender<Vec<Notice>>),
     /// Somebody begins to look at events, or ends that.
@@ -191,9 +191,19 @@ impl Session {
     /// Waits until all that was said so far is in force in all processes: over a
     /// connection it takes a moment to get there.
     pub(crate) async fn settled(&self) {
-        for settled in self.ask(Input::Settle).unwrap_or_default() {
+        self.answered(|query| FromCentral::Settle { query }).await;
+    }
+
+    /// Waits until all that has happened so far is on the disk, as far as it is recorded.
+    pub async fn flushed(&self) {
+        self.answered(|query| FromCentral::Flush { query }).await;
+    }
+
+    /// Asks all processes something, and waits until they have answered or are gone.
+    async fn answered(&self, question: fn(u64) -> FromCentral) {
+        for answered in self.ask(|reply| Input::AskAll(question, reply)).unwrap_or_default() {
             // There is nothing to say: it is dropped when it is known.
-            let _ = settled.await;
+            let _ = answered.await;
         }
     }
 
@@ -235,6 +245,10 @@ struct Driver {
     members: BTreeMap<ProcessIndex, Member>,
     /// Those who have left, until somebody takes their name.
     departed: BTreeMap<String, u32>,
+    /// How many of each name have come, and who came last.
+    starts: BTreeMap<ProcessName, (u32, Option<ProcessIndex>)>,
+    /// How far each has come in a replay, by name and start.
+    replays: BTreeMap<(ProcessName, u32), Progress>,
     epochs: u64,
     asked: Asked,
     holds: Holds,
@@ -253,6 +267,8 @@ impl Driver {
             central: Central::new(Mode::Permit, AllOn),
             members: BTreeMap::new(),
             departed: BTreeMap::new(),
+            starts: BTreeMap::new(),
+            replays: BTreeMap::new(),
             epochs: 0,
             asked: Asked::default(),
             holds: Holds::default(),
@@ -341,11 +357,11 @@ impl Driver {
             Input::Calls(process, reply) => {
                 self.query(process, reply, |query| FromCentral::Calls { query });
             }
-            Input::Settle(reply) => {
+            Input::AskAll(question, reply) => {
                 let processes: Vec<_> = self.members.keys().copied().collect();
                 let settled = processes.into_iter().map(|process| {
                     let (reply, settled) = oneshot::channel();
-                    self.query(process, reply, |query| FromCentral::Settle { query });
+                    self.query(process, reply, question);
                     settled
                 });
                 let _ = reply.send(settled.collect());

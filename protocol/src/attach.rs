@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
 use crate::gate::Gate;
-use crate::ids::{BreakpointId, ControlId, MethodName, ProcessName};
+use crate::ids::{BreakpointId, ControlId, EventNumber, MethodName, ProcessName};
+use crate::replay::Progress;
 use crate::session::{ProcessIndex, ToCentral, ToSatellite};
 use crate::time::{Delay, RealTime, VirtualTime};
 
@@ -44,7 +45,10 @@ pub enum FromSatellite {
         /// How many there was no room for.
         dropped: u64,
     },
-    /// All that central said before this question is in force.
+    /// How far it has come in a replay.
+    Replays(Progress),
+    /// To a question that needs no other answer: all is in force that central said
+    /// before it, or all is on the disk that had happened.
     Settled {
         /// The number of the question.
         query: u64,
@@ -58,6 +62,8 @@ pub enum FromCentral {
     Welcome {
         /// Under this name: the one it asked for, or that with a number.
         name: ProcessName,
+        /// How many processes of this name have taken part so far, this one included.
+        start: u32,
     },
     /// All that was planted for it before it came has been sent.
     Ready,
@@ -72,6 +78,11 @@ pub enum FromCentral {
     },
     /// Whether somebody looks at events.
     Observe(bool),
+    /// What has happened so far shall be on the disk, if it is recorded.
+    Flush {
+        /// The number of the question.
+        query: u64,
+    },
     /// Is all in force that was said before?
     Settle {
         /// The number of the question.
@@ -122,6 +133,21 @@ pub struct Status {
     pub breakpoints: Vec<Count>,
     /// Watched values, as JSON.
     pub watched: Vec<(String, String)>,
+    /// What is recorded, if anything is.
+    pub recorded: Option<RecordedSoFar>,
+}
+
+/// How far the recording of a process has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedSoFar {
+    /// The last event that is with the operating system: it survives the process.
+    pub written: EventNumber,
+    /// The last event that is on the disk: it survives a power cut.
+    pub durable: EventNumber,
+    /// How many entries are missing.
+    pub missing: u64,
+    /// How many bytes have been written.
+    pub bytes: u64,
 }
 
 /// What happened at a breakpoint in one process.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::breakpoint::Scope;
 use crate::event::Event;
 use crate::ids::{BreakpointId, ControlId, HoldId, MethodName};
+use crate::replay::Progress;
 
 /// What is asked of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +36,8 @@ pub enum Request {
     Pause(Option<String>),
     /// Which values are watched?
     Watched,
+    /// How far has each process come in the replay?
+    Replay,
     /// What has happened, and, if asked, what happens from now on.
     Events {
         /// Whether to go on.
@@ -101,6 +104,8 @@ pub enum Reply {
     Backtrace(Backtrace),
     /// To [`Request::Watched`].
     Watched(Vec<WatchView>),
+    /// To [`Request::Replay`].
+    Replay(Vec<ReplayView>),
     /// To [`Request::Events`]: one after the other.
     Notice(Notice),
     /// To [`Request::Events`] without `follow`: that was all.
@@ -163,6 +168,12 @@ pub struct ProcessView {
     pub from_outside: u64,
     /// Whom it calls.
     pub calls: Vec<String>,
+    /// The last event that is written to its recording: it survives the process.
+    pub written: Option<u64>,
+    /// The last event that is on the disk: it survives a power cut.
+    pub durable: Option<u64>,
+    /// How many entries are missing in its recording.
+    pub missing: Option<u64>,
 }
 
 /// What a process is doing.
@@ -258,6 +269,19 @@ pub struct FrameView {
     pub age_ms: Option<u64>,
     /// What is left of its deadline, in virtual time.
     pub remaining_ms: Option<u64>,
+}
+
+/// A process in a replay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayView {
+    /// Which.
+    pub process: String,
+    /// How many of this name have been started so far, this one included.
+    pub start: u32,
+    /// Whether it is still there.
+    pub is_there: bool,
+    /// How far it has come.
+    pub progress: Progress,
 }
 
 /// A watched value.

@@ -26,7 +26,7 @@ pub struct Event {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// A request is about to leave the caller.
@@ -170,6 +170,15 @@ impl EventKind {
         }
     }
 
+    /// The event without the departure that it names: what it is in any run.
+    pub fn without_departure(&self) -> Self {
+        let mut kind = self.clone();
+        if let Self::CallArrived { sent_as, .. } | Self::ReturnArrived { sent_as, .. } = &mut kind {
+            *sent_as = None;
+        }
+        kind
+    }
+
     /// Whether another process can name this event as the one it follows.
     pub fn is_departure(&self) -> bool {
         matches!(self, Self::CallSent { .. } | Self::ReturnSent { .. } | Self::Connected { .. })
@@ -185,6 +194,11 @@ impl EventKind {
             | Self::Entered { control, .. } => Some(control),
             _ => self.call().map(|call| &call.control),
         }
+    }
+
+    /// Whether it is about a connection. How often those are made is luck.
+    pub fn is_of_connection(&self) -> bool {
+        matches!(self, Self::Connected { .. } | Self::Accepted { .. } | Self::Closed { .. })
     }
 
     /// The call that it is about.

@@ -13,12 +13,15 @@ pub mod gate;
 pub mod ids;
 pub mod link;
 pub mod reading;
+pub mod replay;
 pub mod safeguards;
 pub mod session;
 pub mod spec;
 pub mod time;
 
-pub use attach::{Attach, Count, FromCentral, FromSatellite, InFlight, Standing, Status};
+pub use attach::{
+    Attach, Count, FromCentral, FromSatellite, InFlight, RecordedSoFar, Standing, Status,
+};
 pub use breakpoint::{Breakpoint, Place, RpcEvent, Scope};
 pub use causality::{Causality, MissingDeparture, VectorClock};
 pub use condition::{Condition, InvalidCondition};
@@ -29,6 +32,7 @@ pub use ids::{
     HoldId, InvalidName, MethodName, PointLabel, ProcessName, SessionName,
 };
 pub use reading::Reading;
+pub use replay::Progress;
 pub use safeguards::{AllOn, Safeguard, Safeguards};
 pub use session::{
     Mode, Open, Permit, ProcessIndex, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite,

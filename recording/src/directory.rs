@@ -84,6 +84,16 @@ pub fn join(
     Err(failed(io::Error::other(format!("{name} was started {STARTS_MAX} times in it"))))
 }
 
+/// What the processes have in common that record into a directory, if any do.
+pub fn session_in(directory: &Path) -> Result<Option<SessionManifest>, ManifestError> {
+    match manifest::read(&directory.join(SESSION_FILE)) {
+        Err(ManifestError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        found => found.map(Some),
+    }
+}
+
 /// The name of a process's directory.
 pub(crate) fn folder(process: &ProcessName, start: u32) -> String {
     format!("{process}@{start}")

@@ -56,7 +56,7 @@ mod storage;
 mod verify;
 mod writer;
 
-pub use directory::{JoinError, NewProcess, join};
+pub use directory::{JoinError, NewProcess, join, session_in};
 pub use entry::{Choice, ChoiceValue, Entry, Gap, Moment, ValueTooLong, Why};
 pub use manifest::{Keep, ManifestError, ProcessManifest, SessionManifest};
 pub use queue::Queue;

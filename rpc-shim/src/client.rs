@@ -72,14 +72,18 @@ where
         let seen = || Captured { args: args(), result: None };
         let arrival = satellite.arrive(call.leaving(), || call.gate(RpcEvent::Call), seen);
         let args_for_later = satellite.meets(|| call.gate(RpcEvent::Resume)).then(args).flatten();
-        let passed = satellite.pass(call.leaving(), arrival).await;
+        let (passed, sent) = satellite.pass(call.leaving(), arrival, || call.leaves()).await;
 
-        let left = call.left(passed);
+        let left = call.left(passed, sent);
         let given_up = GivenUp { call: &call, delay: left.delay, is_answered: false };
         let meta = call.meta(&left, self.connection.hello(satellite));
         ctx.deadline = Instant::now() + FAR_AWAY;
         let answered = async {
-            let (meta, outcome) = self.exchange(ctx, Traced::With(Box::new(meta), request)).await;
+            let request = Traced::With(Box::new(meta), request);
+            let (meta, outcome) = match satellite.is_replay() {
+                true => self.exchange_to_the_end(ctx, request).await,
+                false => self.exchange(ctx, request).await,
+            };
             if let Some(meta) = &meta {
                 self.connection.meet(satellite, meta);
             }
@@ -87,11 +91,11 @@ where
             let result = || Some(capture::result(controls, &outcome));
             let seen = || Captured { args: args_for_later, result: result() };
             let arrival = satellite.arrive(visit, || call.gate(RpcEvent::Resume), seen);
-            let passed = satellite.pass(visit, arrival).await;
-            let sent_as = || meta.map(|meta| controls.event_of(meta.from, meta.sent));
-            let returned =
-                || EventKind::ReturnArrived { call: call.id.clone(), sent_as: sent_as() };
-            satellite.note(passed.delay, returned);
+            let returned = || {
+                let sent_as = meta.as_deref().map(|meta| controls.event_of(meta.from, meta.sent));
+                EventKind::ReturnArrived { call: call.id.clone(), sent_as }
+            };
+            let (passed, _) = satellite.pass(visit, arrival, returned).await;
             (outcome, passed)
         };
         // The deadline is an event like any other: it does not overtake a response
@@ -101,8 +105,7 @@ where
         let (outcome, passed) = tokio::select! {
             biased;
             answered = answered => answered,
-            delay = deadline.fired() => {
-                satellite.note(delay, || EventKind::DeadlineExpired { call: call.id.clone(), end: End::Caller });
+            delay = deadline.fired(|| call.expires()) => {
                 (Err(RpcError::DeadlineExceeded), Passed { delay, ..passed })
             }
         };
@@ -128,6 +131,24 @@ where
             Ok(Traced::Failed(meta, error)) => (Some(meta), Err(failed(error))),
             Err(error) => (None, Err(error)),
         }
+    }
+}
+
+impl<Req, Resp> Client<Req, Resp>
+where
+    Req: RequestName + Serialize + Send + 'static,
+    Resp: Serialize + Send + 'static,
+{
+    /// The same in a replay: also if the caller gives it up. The callee then does not
+    /// hear of that now but where it did.
+    async fn exchange_to_the_end(
+        &self,
+        ctx: context::Context,
+        request: TracedRequest<Req>,
+    ) -> (Option<Box<ResponseMeta>>, Result<Resp, RpcError>) {
+        let client = self.clone();
+        let exchanged = tokio::spawn(async move { client.exchange(ctx, request).await }).await;
+        exchanged.unwrap_or((None, Err(RpcError::Shutdown)))
     }
 }
 
@@ -178,12 +199,14 @@ impl<'a> Call<'a> {
         let controls = process.controls();
         controls.made.fetch_add(1, Ordering::Relaxed);
         let method = naming::method(request.name());
-        let control = Control::of_call(process, ctx);
+        let caller = Control::of_call(process, ctx);
         // What is left of the deadline is read before anything can hold the call: from
         // here on only virtual time counts.
-        let (id, stack, remaining) = match &control {
-            Some(control) => {
-                (control.next_call(), control.stack.clone(), control.remaining(ctx.deadline))
+        let (id, stack, remaining) = match &caller {
+            Some(caller) => {
+                let control = &caller.control;
+                let id = caller.next_call(&method, request);
+                (id, control.stack.clone(), control.remaining(ctx.deadline))
             }
             None => {
                 let root = controls.root(&satellite.name(), request.name(), request);
@@ -193,7 +216,16 @@ impl<'a> Call<'a> {
                 (id, Stack::home(satellite.process()), remaining)
             }
         };
+        let control = caller.map(|caller| caller.control);
         Self { satellite, control, id, stack, method, remaining }
+    }
+
+    fn leaves(&self) -> EventKind {
+        EventKind::CallSent { call: self.id.clone(), method: self.method.clone() }
+    }
+
+    fn expires(&self) -> EventKind {
+        EventKind::DeadlineExpired { call: self.id.clone(), end: End::Caller }
     }
 
     fn gate(&self, event: RpcEvent) -> Gate {
@@ -206,14 +238,11 @@ impl<'a> Call<'a> {
         self.control.as_ref().map_or(from_outside, |control| control.visit())
     }
 
-    fn left(&self, passed: Passed) -> Left {
+    fn left(&self, passed: Passed, sent: EventNumber) -> Left {
         let Passed { delay, is_free } = passed;
         if let Some(control) = &self.control {
             control.went_on(passed);
         }
-        let (call, method) = (&self.id, &self.method);
-        let leaves = || EventKind::CallSent { call: call.clone(), method: method.clone() };
-        let sent = self.satellite.note(delay, leaves);
         Left { at: self.satellite.now() - delay, delay, is_free, sent }
     }
 

@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
-    AllOn, CallId, CallPath, ControlId, Delay, EventKind, Gate, InFlight, MethodName, RealTime,
-    Stack, VirtualTime,
+    AllOn, CallId, CallPath, ControlId, Delay, EventKind, EventNumber, Gate, InFlight, MethodName,
+    RealTime, Stack, VirtualTime,
 };
 use ddbx_satellite::driver::{Armed, Arrival, Captured, Handle, Passed, TimerOf, Visit};
 use ddbx_satellite::logic::clock;
 use ddbx_satellite::logic::strand::{Strand, StrandId};
+use serde::Serialize;
 use tokio::task::JoinHandle;
 
 use crate::controls::Key;
@@ -46,6 +47,8 @@ pub(crate) struct Control {
     allowed: Duration,
     deadline: OnceLock<Deadline>,
     calls: AtomicU32,
+    timers: AtomicU64,
+    entries: AtomicU64,
     children: Mutex<BTreeMap<String, u32>>,
     key: Key,
 }
@@ -91,6 +94,8 @@ impl Control {
             allowed: new.allowed,
             deadline: OnceLock::new(),
             calls: AtomicU32::new(0),
+            timers: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
             children: Mutex::default(),
             key: new.key,
         });
@@ -100,9 +105,11 @@ impl Control {
 
     /// The control of this task, or of the handler that a context was given to, if
     /// it is in this process.
-    pub(crate) fn of_call(process: &Process, ctx: &tarpc::context::Context) -> Option<Arc<Self>> {
+    pub(crate) fn of_call(process: &Process, ctx: &tarpc::context::Context) -> Option<Caller> {
         let own = current().filter(|control| control.process.is(process));
-        own.or_else(|| process.controls().get(Key::of(ctx)))
+        let own = own.map(|control| Caller { control, is_in_its_task: true });
+        let of_context = || process.controls().get(Key::of(ctx));
+        own.or_else(|| Some(Caller { control: of_context()?, is_in_its_task: false }))
     }
 
     /// Runs a future as this control.
@@ -127,10 +134,21 @@ impl Control {
         self.satellite.now() - self.delay()
     }
 
-    /// The next call that it makes.
-    pub(crate) fn next_call(&self) -> CallId {
-        let nth = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let path = self.call.as_ref().map_or_else(|| CallPath::root(nth), |call| call.child(nth));
+    /// Its next timer.
+    pub(crate) fn next_timer(&self) -> u64 {
+        self.timers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Its next use of something that controls share.
+    pub(crate) fn next_entry(&self) -> u64 {
+        self.entries.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A call that it makes, which is the `nth` one.
+    fn call(&self, nth: u32, method: &MethodName) -> CallId {
+        let outer = self.call.as_ref();
+        let counted = outer.map_or_else(|| CallPath::root(nth), |call| call.child(nth));
+        let path = self.satellite.path(&self.id, outer, method, counted);
         CallId { control: self.id.clone(), path }
     }
 
@@ -205,11 +223,17 @@ impl Control {
         self.satellite.arm(TimerOf { control, stack, delay, due, gate, is_free })
     }
 
+    /// Its next timer runs out.
+    pub(crate) fn next_timer_fires(&self) -> impl FnOnce() -> EventKind + use<> {
+        let (control, timer) = (self.id.clone(), self.next_timer());
+        move || EventKind::Fired { control, timer }
+    }
+
     /// Sleeps until its clock shows this.
     pub(crate) async fn sleep_until(self: &Arc<Self>, due: VirtualTime) {
         let _elsewhere = self.elsewhere();
         let mut timer = self.arm(due, Gate::Sleep);
-        let delay = timer.fired().await;
+        let delay = timer.fired(self.next_timer_fires()).await;
         self.delay.store(delay.as_nanos(), Ordering::Release);
     }
 
@@ -256,6 +280,30 @@ impl Control {
     }
 }
 
+/// Who makes a call.
+pub(crate) struct Caller {
+    pub(crate) control: Arc<Control>,
+    /// Or in another one, which it has started without a word.
+    is_in_its_task: bool,
+}
+
+impl Caller {
+    /// The call, counted where counting gives the same in every run. In tasks that run
+    /// side by side it does not: there, calls are numbered by what they are.
+    pub(crate) fn next_call<T: Serialize>(&self, method: &MethodName, args: &T) -> CallId {
+        let control = &self.control;
+        let nth = match self.is_in_its_task {
+            true => control.calls.fetch_add(1, Ordering::Relaxed) + 1,
+            false => {
+                let mut likes = control.children.lock().unwrap_or_else(PoisonError::into_inner);
+                let hash = control.process.controls().hash(args);
+                naming::by_content(method, hash, &mut likes)
+            }
+        };
+        control.call(nth, method)
+    }
+}
+
 /// A control is in the process. (Its end is not the end of the last pointer to it:
 /// that may be in the hands of somebody who has locked the satellite.)
 pub(crate) struct Present(Arc<Control>);
@@ -287,12 +335,12 @@ impl AtGate {
         &self.elsewhere.0
     }
 
-    /// It goes on, now or when it may.
-    pub(crate) async fn pass(self) -> Passed {
+    /// It goes on, now or when it may: that is this event.
+    pub(crate) async fn pass(self, event: impl FnOnce() -> EventKind) -> (Passed, EventNumber) {
         let control = &self.elsewhere.0;
-        let passed = control.satellite.pass(control.visit(), self.arrival).await;
+        let (passed, number) = control.satellite.pass(control.visit(), self.arrival, event).await;
         control.went_on(passed);
-        passed
+        (passed, number)
     }
 }
 
@@ -322,23 +370,30 @@ where
     F::Output: Send + 'static,
 {
     match current() {
-        Some(parent) => run_in_task(parent.child(name), future),
+        Some(parent) => run_in_task(parent.child(name), Some(parent.id.clone()), future),
         None => tokio::spawn(future),
     }
 }
 
 /// Runs a new control in a task of its own.
-pub(crate) fn run_in_task<F>(control: Present, future: F) -> JoinHandle<F::Output>
+pub(crate) fn run_in_task<F>(
+    control: Present,
+    by: Option<ControlId>,
+    future: F,
+) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
     let start = control.arrive(|| Gate::Spawn, Captured::default);
-    tokio::spawn(async move {
-        start.pass().await;
+    let id = control.id.clone();
+    let satellite = control.satellite.clone();
+    let all = async move {
+        start.pass(|| EventKind::Spawned { control: id.clone(), by }).await;
         let output = control.clone().run(future).await;
-        let ended = || EventKind::Ended { control: control.id.clone() };
-        control.satellite.note(control.delay(), ended);
+        let (satellite, delay) = (&control.satellite, control.delay());
+        satellite.happens(delay, || EventKind::Ended { control: id }).await;
         output
-    })
+    };
+    tokio::spawn(async move { satellite.run(all).await })
 }

@@ -96,11 +96,14 @@ impl Controls {
         args: &T,
     ) -> ControlId {
         self.from_outside.fetch_add(1, Ordering::Relaxed);
-        // A hash of what nobody shall see could be tried out.
-        let hides = !lock(&self.redacted).is_empty();
-        let hash =
-            if hides { naming::hash(&capture::args(self, args)) } else { naming::hash(args) };
+        let hash = self.hash(args);
         lock(&self.roots).of_call(process, method, hash)
+    }
+
+    /// A hash of arguments. Of what nobody shall see it could be tried out.
+    pub(crate) fn hash<T: Serialize>(&self, args: &T) -> u64 {
+        let hides = !lock(&self.redacted).is_empty();
+        if hides { naming::hash(&capture::args(self, args)) } else { naming::hash(args) }
     }
 
     /// The name of a control that begins here and was given one.
@@ -201,6 +204,7 @@ impl Report for Controls {
             from_outside: self.from_outside.load(Ordering::Relaxed),
             breakpoints: Vec::new(),
             watched: watched.iter().map(|(name, v)| (name.clone(), v.to_string())).collect(),
+            recorded: None,
         }
     }
 

@@ -1,17 +1,20 @@
 //! What the environment says: one binary runs with and without a debugger.
 
-use std::env;
 use std::path::Path;
+use std::{env, io};
 
 use ddbx_protocol::link::{Address, Secret};
 use ddbx_satellite::link::Target;
 
+use crate::course::Wanted;
 use crate::process::Process;
 
 /// This process, as the environment says: in the session of `DDBX_SESSION` (a name,
 /// `unix:PATH` or `tcp:ADDR`), or without one. `DDBX_PROCESS` overrides the name;
 /// `DDBX_SECRET_FILE` has the secret of a session over TCP; `DDBX_REDACT` lists
-/// fields whose values nobody shall see, with commas between them.
+/// fields whose values nobody shall see, with commas between them. `DDBX_RECORD` names
+/// the directory of a recording to which the process adds its log, with or without a
+/// session; with `DDBX_KEEP` only the last so many MiB of it are kept.
 ///
 /// It never fails: what is wrong is said on standard error, and the program goes on
 /// without a debugger.
@@ -22,8 +25,13 @@ use crate::process::Process;
 /// ```
 pub fn init(name: &str) -> Process {
     let name = set("DDBX_PROCESS").unwrap_or_else(|| name.to_owned());
-    let Some(session) = set("DDBX_SESSION") else { return Process::without_session(&name) };
-    let process = match target(&session).and_then(|target| attached(&name, target)) {
+    let wanted = Wanted::from_environment();
+    let process = match set("DDBX_SESSION") {
+        Some(session) => target(&session).and_then(|target| attached(&name, target, &wanted)),
+        None if wanted.is_nothing() => Ok(Process::without_session(&name)),
+        None => Process::alone(&name, &wanted).map_err(cannot_start),
+    };
+    let process = match process {
         Ok(process) => process,
         Err(error) => {
             eprintln!("ddbx: {name}: {error}; going on without a debugger");
@@ -43,15 +51,18 @@ fn target(session: &str) -> Result<Target, String> {
     Ok(Target { address, secret })
 }
 
-fn attached(name: &str, target: Target) -> Result<Process, String> {
-    let (process, alone) = Process::linked(name, target)
-        .map_err(|error| format!("the satellite cannot start: {error}"))?;
+fn cannot_start(error: io::Error) -> String {
+    format!("the satellite cannot start: {error}")
+}
+
+fn attached(name: &str, target: Target, wanted: &Wanted) -> Result<Process, String> {
+    let (process, alone) = Process::linked(name, target, wanted).map_err(cannot_start)?;
     if let Some(error) = alone {
         eprintln!("ddbx: {name}: {error}; going on alone, and trying again");
     }
     Ok(process)
 }
 
-fn set(variable: &str) -> Option<String> {
+pub(crate) fn set(variable: &str) -> Option<String> {
     env::var(variable).ok().filter(|value| !value.is_empty())
 }

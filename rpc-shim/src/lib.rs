@@ -44,6 +44,7 @@ mod client;
 mod connection;
 mod control;
 mod controls;
+mod course;
 mod deadlines;
 mod envelope;
 mod init;
@@ -56,6 +57,7 @@ pub mod time;
 
 pub use client::Client;
 pub use control::spawn;
+pub use course::{NotDurable, flush};
 pub use envelope::Traced;
 pub use init::init;
 pub use process::Process;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use ddbx_protocol::{EventKind, Gate, PointLabel};
-use ddbx_satellite::driver::Captured;
+use ddbx_satellite::driver::{Captured, stands};
 use serde_json::{Map, Value};
 
 use crate::control;
@@ -70,10 +70,8 @@ pub fn point<F: FnOnce() -> Value>(
     });
     async move {
         if let Some((at_gate, label)) = passing {
-            let control = at_gate.control().clone();
-            let passed = at_gate.pass().await;
-            let point = || EventKind::Point { control: control.id.clone(), label };
-            control.satellite().note(passed.delay, point);
+            let control = at_gate.control().id.clone();
+            at_gate.pass(|| EventKind::Point { control, label }).await;
         }
     }
 }
@@ -105,7 +103,10 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
+            Poll::Pending => {
+                stands();
+                thread::park();
+            }
         }
     }
 }

@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use crate::client::Client;
 use crate::control::{self, Control, Newcomer};
 use crate::controls::{Controls, Key};
+use crate::course::Wanted;
 use crate::deadlines::DEADLINE_DEFAULT;
 use crate::envelope::{TracedRequest, TracedResponse};
 use crate::naming;
@@ -53,7 +54,7 @@ impl Process {
     }
 
     /// A process of a session inside the same program.
-    pub(crate) fn embedded(name: &str, session: &Session) -> io::Result<Self> {
+    pub(crate) fn embedded(name: &str, session: &Session, wanted: &Wanted) -> io::Result<Self> {
         let (controls, satellite) = start(name)?;
         let inbox = satellite.inbox();
         // The session must be known before anything is said, and says welcome when
@@ -70,6 +71,7 @@ impl Process {
         let deliver = Box::new(move |message| inbox.deliver(message));
         let joined = session.join(attach, deliver).ok_or(io::ErrorKind::Other)?;
         let _ = membership.set(joined);
+        wanted.begin(&satellite);
         let member = Member { session: session.clone(), membership: joined };
         Ok(Self(Arc::new(Inner {
             name: satellite.name(),
@@ -81,16 +83,29 @@ impl Process {
 
     /// A process of a session elsewhere. Waits until it takes part, or until it is
     /// clear that it does not yet; then it goes on alone, and joins when it can.
-    pub(crate) fn linked(name: &str, target: Target) -> io::Result<(Self, Option<DialError>)> {
+    pub(crate) fn linked(
+        name: &str,
+        target: Target,
+        wanted: &Wanted,
+    ) -> io::Result<(Self, Option<DialError>)> {
         let (controls, satellite) = start(name)?;
         let first = link::start(satellite.inbox(), target)?;
         let error = match first.recv_timeout(LEASE) {
             Ok(FirstAttempt::Alone(error)) => Some(error),
             Ok(FirstAttempt::Attached) | Err(_) => None,
         };
+        wanted.begin(&satellite);
         let inner =
             Inner { name: satellite.name(), controls, satellite: Some(satellite), _member: None };
         Ok((Self(Arc::new(inner)), error))
+    }
+
+    /// A process that belongs to no session, and whose events are recorded or shaken.
+    pub(crate) fn alone(name: &str, wanted: &Wanted) -> io::Result<Self> {
+        let (controls, satellite) = start(name)?;
+        wanted.begin(&satellite);
+        let name = satellite.name();
+        Ok(Self(Arc::new(Inner { name, controls, satellite: Some(satellite), _member: None })))
     }
 
     /// Its name.
@@ -145,7 +160,7 @@ impl Process {
             allowed: DEADLINE_DEFAULT,
             key: Key::unique(satellite.new_strand()),
         };
-        control::run_in_task(Control::begin(self, satellite, new), future)
+        control::run_in_task(Control::begin(self, satellite, new), None, future)
     }
 
     pub(crate) fn satellite(&self) -> Option<&Handle> {

@@ -23,6 +23,11 @@ use crate::process::Process;
 /// Marks the error with which a wrapped server ends a handler at its deadline.
 const DEADLINE: &str = "ddbx: the deadline has passed in virtual time";
 
+/// Nobody reads it: the call was given up.
+const CANCELLED: &str = "ddbx: the call was given up, as recorded";
+
+const NO_REQUEST: &str = "ddbx: the other end called with an answer";
+
 /// A wrapped service. Made by [`Process::serve`].
 #[derive(Clone)]
 pub struct Server<S> {
@@ -75,15 +80,16 @@ where
             || Captured { args: args(), result: None },
         );
         let args_for_later = satellite.meets(|| gate(RpcEvent::Return)).then(args).flatten();
-        let passed = satellite.pass(visit(), arrival).await;
+        let arrives = || EventKind::CallArrived {
+            call: origin.call.clone(),
+            method: method.clone(),
+            sent_as: origin.sent.map(|(process, number)| controls.event_of(process, number)),
+        };
+        let (passed, _) = satellite.pass(visit(), arrival, arrives).await;
         control.went_on(passed);
-        if let Some((process, number)) = origin.sent {
-            satellite.note(passed.delay, || EventKind::CallArrived {
-                call: origin.call.clone(),
-                method: method.clone(),
-                sent_as: Some(controls.event_of(process, number)),
-            });
-        }
+        let call = || origin.call.clone();
+        let cancelled = || EventKind::Cancelled { call: call(), end: End::Callee };
+        let dropped = Dropped { control: &control, cancelled };
 
         // The handler sees the deadline that it would have seen.
         let (due, shown) = control.show_deadline(origin.remaining);
@@ -93,20 +99,25 @@ where
             let outcome = control.clone().run(self.service.serve(ctx, request)).await;
             let result = || Some(capture::result(controls, &outcome));
             let seen = || Captured { args: args_for_later, result: result() };
-            let passed = control.arrive(|| gate(RpcEvent::Return), seen).pass().await;
-            (outcome, passed.delay)
+            let leaves = || EventKind::ReturnSent { call: call() };
+            let at_gate = control.arrive(|| gate(RpcEvent::Return), seen);
+            let (passed, sent) = at_gate.pass(leaves).await;
+            (outcome, passed.delay, sent)
         };
         let mut deadline = control.arm(due, Gate::Deadline);
-        let (outcome, delay) = tokio::select! {
+        let expires = || EventKind::DeadlineExpired { call: call(), end: End::Callee };
+        let (outcome, delay, sent) = tokio::select! {
             biased;
             handled = handled => handled,
-            delay = deadline.fired() => {
-                let expired = || EventKind::DeadlineExpired { call: origin.call.clone(), end: End::Callee };
-                satellite.note(delay, expired);
-                (Err(ServerError::new(io::ErrorKind::TimedOut, DEADLINE.to_owned())), delay)
+            delay = deadline.fired(expires) => {
+                let sent = satellite.note(delay, || EventKind::ReturnSent { call: call() });
+                (Err(ended(io::ErrorKind::TimedOut, DEADLINE)), delay, sent)
+            }
+            () = satellite.brought_about(control.delay(), cancelled), if satellite.is_replay() => {
+                (Err(ended(io::ErrorKind::Interrupted, CANCELLED)), control.delay(), EventNumber(0))
             }
         };
-        let sent = satellite.note(delay, || EventKind::ReturnSent { call: origin.call });
+        dropped.disarm();
         let (is_free, from) = (control.visit().is_free, satellite.process());
         let name = origin.introduced.then(|| satellite.name());
         let meta = Box::new(ResponseMeta { delay, is_free, from, sent, name });
@@ -170,6 +181,24 @@ where
     }
 }
 
+/// Notes that a handler was dropped before its end: the caller has given up, or is gone.
+struct Dropped<'a, F: Fn() -> EventKind> {
+    control: &'a Control,
+    cancelled: F,
+}
+
+impl<F: Fn() -> EventKind> Dropped<'_, F> {
+    fn disarm(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl<F: Fn() -> EventKind> Drop for Dropped<'_, F> {
+    fn drop(&mut self) {
+        self.control.satellite().note(self.control.delay(), || (self.cancelled)());
+    }
+}
+
 struct Origin {
     call: CallId,
     stack: Stack,
@@ -198,11 +227,13 @@ where
         let (meta, body) = match request {
             Traced::Plain(body) => (None, body),
             Traced::With(meta, body) => (Some(meta), body),
-            Traced::Failed(..) => return Err(no_request()),
+            Traced::Failed(..) => return Err(ended(io::ErrorKind::InvalidData, NO_REQUEST)),
         };
         let satellite = self.process.satellite().cloned();
         match satellite {
-            Some(satellite) => Ok(self.serve_in_session(&satellite, ctx, meta, body).await),
+            Some(satellite) => {
+                Ok(satellite.run(self.serve_in_session(&satellite, ctx, meta, body)).await)
+            }
             None => {
                 // A client in a session has told tarpc another deadline than its own.
                 let remaining = meta.map(|meta| Duration::from_nanos(meta.remaining_nanos));
@@ -220,7 +251,6 @@ pub(crate) fn is_deadline(error: &ServerError) -> bool {
     error.detail == DEADLINE
 }
 
-fn no_request() -> ServerError {
-    let detail = "ddbx: the other end called with an answer".to_owned();
-    ServerError::new(io::ErrorKind::InvalidData, detail)
+fn ended(kind: io::ErrorKind, why: &str) -> ServerError {
+    ServerError::new(kind, why.to_owned())
 }

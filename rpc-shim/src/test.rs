@@ -44,6 +44,7 @@ use ddbx_protocol::{BreakpointId, StopId};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use crate::course::Wanted as WantedCourse;
 use crate::process::Process;
 
 pub use ddbx_protocol::Scope;
@@ -77,7 +78,8 @@ pub struct Session {
 impl Session {
     /// A process of the session. Any number of them can live in one test.
     pub fn process(&self, name: &str) -> Process {
-        Process::embedded(name, &self.central).expect("a thread for the satellite")
+        Process::embedded(name, &self.central, &WantedCourse::default())
+            .expect("a thread for the satellite")
     }
 
     /// Stops controls at `process:Service.method@event` or `process:point(label)`,

@@ -34,7 +34,7 @@ pub async fn timeout<F: Future>(length: Duration, future: F) -> Result<F::Output
     tokio::select! {
         biased;
         output = future => Ok(output),
-        delay = timer.fired() => {
+        delay = timer.fired(control.next_timer_fires()) => {
             control.wake(began, delay);
             Err(Elapsed(()))
         }

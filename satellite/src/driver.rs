@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,21 @@ use ddbx_protocol::{
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+mod course;
 mod events;
 mod inbox;
 mod pass;
+mod replay;
 mod timers;
 
 use crate::conditions::Conditions;
 use crate::logic::strand::{Strand, StrandId};
 use crate::logic::{Output, Satellite};
 
+pub use course::{Course, Perturbation};
 pub use inbox::{Inbox, Send as SendToCentral};
 pub use pass::{Arrival, Captured, Passed, Visit};
+pub use replay::stands;
 pub use timers::Armed;
 
 /// How long the thread sleeps when there is nothing to wait for: then it looks
@@ -68,6 +72,7 @@ struct Shared {
     wake: Sender<()>,
     core: Mutex<Core>,
     events: events::Events,
+    course: OnceLock<course::Running>,
     conditions: Conditions,
     report: Arc<dyn Report>,
 }
@@ -86,6 +91,8 @@ struct Core {
     /// Whom this process calls, and who calls it: told again after a loss.
     callees: BTreeSet<ProcessIndex>,
     callers: BTreeSet<ProcessIndex>,
+    /// How many of this name have taken part in the session.
+    start: u32,
     send: Option<SendToCentral>,
 }
 
@@ -114,6 +121,7 @@ impl Handle {
             looks_at: None,
             callees: BTreeSet::new(),
             callers: BTreeSet::new(),
+            start: 1,
             send: None,
         };
         let shared = Arc::new(Shared {
@@ -126,6 +134,7 @@ impl Handle {
             wake,
             core: Mutex::new(core),
             events: events::Events::default(),
+            course: OnceLock::new(),
             conditions: Conditions::default(),
             report,
         });
@@ -154,6 +163,17 @@ impl Handle {
     /// The process's name in the session.
     pub fn name(&self) -> ProcessName {
         self.lock().name.clone()
+    }
+
+    /// How many processes of this name have taken part in the session, this one
+    /// included.
+    pub fn start_number(&self) -> u32 {
+        self.lock().start
+    }
+
+    /// When the process's clock began.
+    pub fn origin(&self) -> Instant {
+        self.0.origin
     }
 
     /// The process's clock.
@@ -291,13 +311,18 @@ impl Handle {
         self.drain(&mut core);
         let timer = core.due.first_key_value().map(|((at, _), ())| *at);
         core.looks_at = timer.into_iter().chain(core.satellite.poll_timeout()).min();
-        let idle = if self.0.events.is_observed() { OBSERVED } else { IDLE };
+        let is_watched = self.0.events.is_observed() || self.is_replay();
+        let idle = if is_watched { OBSERVED } else { IDLE };
         core.looks_at.map_or(idle, |next| next.since(self.now()).min(idle))
     }
 
     fn send_events(&self, core: &Core) {
-        if let (Some(send), Some((events, dropped))) = (&core.send, self.0.events.take()) {
+        let Some(send) = &core.send else { return };
+        if let Some((events, dropped)) = self.0.events.take() {
             send(FromSatellite::Events { events, dropped });
+        }
+        if let Some(replay) = self.replay() {
+            send(FromSatellite::Replays(replay.progress()));
         }
     }
 

@@ -1,9 +1,11 @@
 //! The debugger inside each process.
 //!
 //! [`logic`] decides and is pure: no async, no clocks, no I/O, no randomness.
-//! [`driver`] runs it, and [`link`] keeps the way to central.
+//! [`driver`] runs it, [`link`] keeps the way to central, and [`recorder`] writes down
+//! what happens.
 
 mod conditions;
 pub mod driver;
 pub mod link;
 pub mod logic;
+pub mod recorder;

@@ -6,6 +6,7 @@ mod inside;
 pub mod permit;
 mod process_hold;
 mod satellite;
+pub mod script;
 mod stops;
 pub mod strand;
 

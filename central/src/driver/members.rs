@@ -13,6 +13,7 @@ use crate::logic::Command;
 pub(super) struct Member {
     pub(super) epoch: u64,
     pub(super) name: ProcessName,
+    pub(super) start: u32,
     pub(super) pid: u32,
     pub(super) deliver: Deliver,
     pub(super) status: Status,
@@ -33,7 +34,8 @@ impl Driver {
         self.departed.remove(name.as_str());
         self.epochs += 1;
         let epoch = self.epochs;
-        deliver(FromCentral::Welcome { name: name.clone() });
+        let start = self.start_number(&name, process);
+        deliver(FromCentral::Welcome { name: name.clone(), start });
         if self.observers > 0 {
             deliver(FromCentral::Observe(true));
         }
@@ -42,13 +44,24 @@ impl Driver {
             self.central.handle_user(Command::Plant(process, breakpoint));
         }
         self.log.tell(now, What::Joined(name.to_string()));
-        self.members
-            .insert(process, Member { epoch, name, pid, deliver, status: Status::default() });
+        self.members.insert(
+            process,
+            Member { epoch, name, start, pid, deliver, status: Status::default() },
+        );
         self.deliver();
         if let Some(member) = self.members.get(&process) {
             (member.deliver)(FromCentral::Ready);
         }
         Membership { process, epoch }
+    }
+
+    /// How many processes of this name have come so far, this one included.
+    fn start_number(&mut self, name: &ProcessName, process: ProcessIndex) -> u32 {
+        let (start, last) = self.starts.entry(name.clone()).or_insert((0, None));
+        if last.replace(process) != Some(process) {
+            *start += 1;
+        }
+        *start
     }
 
     pub(super) fn leave(&mut self, membership: Membership) {
@@ -91,6 +104,9 @@ impl Driver {
                 }
             }
             FromSatellite::Events { events, dropped } => self.tell_events(events, dropped),
+            FromSatellite::Replays(progress) => {
+                self.replays.insert((member.name.clone(), member.start), progress);
+            }
             FromSatellite::Settled { query } => drop(self.queries.remove(&query)),
         }
     }

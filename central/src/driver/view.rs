@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use ddbx_protocol::control::{
-    BreakpointView, HoldReason, HoldView, ProcessState, ProcessView, Reply, Request, SessionView,
-    WatchView, Whom,
+    BreakpointView, HoldReason, HoldView, ProcessState, ProcessView, ReplayView, Reply, Request,
+    SessionView, WatchView, Whom,
 };
-use ddbx_protocol::{BreakpointId, HoldId, Pattern, ProcessIndex, RealTime, StopId, StopReason};
+use ddbx_protocol::{
+    BreakpointId, HoldId, Pattern, ProcessIndex, ProcessName, Progress, RealTime, StopId,
+    StopReason,
+};
 use serde_json::Value;
 
 use super::holds::Hold;
@@ -44,6 +47,7 @@ impl Driver {
             },
             Request::Pause(name) => self.pause(name.as_deref(), true),
             Request::Watched => Reply::Watched(self.view_watched()),
+            Request::Replay => Reply::Replay(self.view_replay()),
             Request::Backtrace(hold) => match self.holds.stop(hold) {
                 None => no_hold(hold),
                 Some(stop) => self.view_hold(stop, true).map_or_else(|| no_hold(hold), Reply::Hit),
@@ -204,6 +208,9 @@ impl Driver {
             clock_ms: (now - delay).as_nanos() / 1_000_000,
             delay_ms: millis(delay.length()),
             in_flight: member.status.in_flight,
+            written: member.status.recorded.map(|recorded| recorded.written.0),
+            durable: member.status.recorded.map(|recorded| recorded.durable.0),
+            missing: member.status.recorded.map(|recorded| recorded.missing),
             served: member.status.served,
             made: member.status.made,
             held,
@@ -271,6 +278,20 @@ impl Driver {
         })
     }
 
+    fn view_replay(&self) -> Vec<ReplayView> {
+        let is_there = |name: &ProcessName, start: u32| {
+            self.members.values().any(|member| member.name == *name && member.start == start)
+        };
+        let replays = self.replays.iter();
+        let view = |((name, start), progress): (&(ProcessName, u32), &Progress)| ReplayView {
+            process: name.to_string(),
+            start: *start,
+            is_there: is_there(name, *start),
+            progress: progress.clone(),
+        };
+        replays.map(view).collect()
+    }
+
     fn view_watched(&self) -> Vec<WatchView> {
         let mut views = Vec::new();
         for member in self.members.values() {
@@ -295,6 +316,9 @@ fn gone(name: &str, pid: u32) -> ProcessView {
         clock_ms: 0,
         delay_ms: 0,
         in_flight: 0,
+        written: None,
+        durable: None,
+        missing: None,
         served: 0,
         made: 0,
         held: 0,

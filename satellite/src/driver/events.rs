@@ -1,9 +1,10 @@
-//! What happens in the process: always numbered, kept only while somebody looks.
+//! What happens in the process: always numbered, kept only while somebody looks or it
+//! is recorded.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ddbx_protocol::{Delay, Event, EventId, EventKind, EventNumber};
+use ddbx_protocol::{Delay, Event, EventId, EventKind, EventNumber, ProcessName, RealTime};
 
 use super::Handle;
 
@@ -34,9 +35,36 @@ impl Events {
 
     /// What has happened since it was last asked for, if anything.
     pub(super) fn take(&self) -> Option<(Vec<Event>, u64)> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let Waiting { events, dropped } = std::mem::take(&mut *waiting);
+        let Waiting { events, dropped } = std::mem::take(&mut *self.lock());
         (!events.is_empty()).then_some((events, dropped))
+    }
+
+    pub(super) fn push(
+        &self,
+        process: ProcessName,
+        number: EventNumber,
+        at: RealTime,
+        delay: Delay,
+        kind: EventKind,
+    ) {
+        self.lock().push(Event { id: EventId { process, number }, at, delay, kind });
+    }
+
+    fn next(&self) -> EventNumber {
+        EventNumber(self.last.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn push(&mut self, event: Event) {
+        match self.events.len() < WAITING_MAX {
+            true => self.events.push(event),
+            false => self.dropped += 1,
+        }
     }
 }
 
@@ -44,16 +72,30 @@ impl Handle {
     /// Something happens, with this delay: its number in the process.
     pub fn note(&self, delay: Delay, kind: impl FnOnce() -> EventKind) -> EventNumber {
         let events = &self.0.events;
-        let number = EventNumber(events.last.fetch_add(1, Ordering::Relaxed) + 1);
-        if events.is_observed() {
-            let id = EventId { process: self.name(), number };
-            let event = Event { id, at: self.now(), delay, kind: kind() };
-            let mut waiting = events.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            match waiting.events.len() < WAITING_MAX {
-                true => waiting.events.push(event),
-                false => waiting.dropped += 1,
+        if let Some(replay) = self.replay() {
+            let kind = kind();
+            let number = replay.happens_at_once(&kind);
+            self.keep_numbered(number, delay, kind);
+            return number;
+        }
+        match (self.recorder(), events.is_observed()) {
+            (None, false) => events.next(),
+            (None, true) => {
+                let (process, kind, at) = (self.name(), kind(), self.now());
+                // Numbers are in the order in which they are sent.
+                let mut waiting = events.lock();
+                let number = events.next();
+                let id = EventId { process, number };
+                waiting.push(Event { id, at, delay, kind });
+                number
+            }
+            (Some(recorder), false) => recorder.note(self.now(), delay, kind()),
+            (Some(recorder), true) => {
+                let (kind, at) = (kind(), self.now());
+                let number = recorder.note(at, delay, kind.clone());
+                events.push(self.name(), number, at, delay, kind);
+                number
             }
         }
-        number
     }
 }

@@ -27,8 +27,8 @@ impl Inbox {
     pub fn deliver(&self, message: FromCentral) {
         let Some(handle) = self.handle() else { return };
         match message {
-            FromCentral::Welcome { name } => handle.change(|core| {
-                core.name = name;
+            FromCentral::Welcome { name, start } => handle.change(|core| {
+                (core.name, core.start) = (name, start);
                 core.satellite.handle_attached(handle.now());
                 for &to in &core.callees {
                     core.satellite.handle_connected(to);
@@ -46,11 +46,18 @@ impl Inbox {
                     send(FromSatellite::Calls { query, calls });
                 }
             }
-            FromCentral::Settle { query } => {
-                if let Some(send) = &handle.lock().send {
-                    send(FromSatellite::Settled { query });
+            FromCentral::Settle { query } => handle.settled(query),
+            FromCentral::Flush { query } => match handle.recorder() {
+                Some(recorder) => {
+                    let inbox = self.clone();
+                    recorder.flush(move || {
+                        if let Some(handle) = inbox.handle() {
+                            handle.settled(query);
+                        }
+                    });
                 }
-            }
+                None => handle.settled(query),
+            },
             FromCentral::Observe(observed) => {
                 handle.0.events.observe(observed);
                 let _ = handle.0.wake.send(());
@@ -73,6 +80,7 @@ impl Inbox {
     pub fn status(&self) -> Option<Status> {
         let handle = self.handle()?;
         let mut status = handle.0.report.status();
+        status.recorded = handle.recorded_so_far();
         let core = handle.lock();
         status.breakpoints = handle.0.conditions.counts(core.satellite.breakpoints().met());
         Some(status)
@@ -89,6 +97,12 @@ impl Inbox {
 }
 
 impl Handle {
+    fn settled(&self, query: u64) {
+        if let Some(send) = &self.lock().send {
+            send(FromSatellite::Settled { query });
+        }
+    }
+
     fn change(&self, what: impl FnOnce(&mut Core)) {
         let mut core = self.lock();
         what(&mut core);

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use ddbx_protocol::attach::VALUE_BYTES_MAX;
 use ddbx_protocol::{
-    AllOn, BreakpointId, Condition, ControlId, Delay, Gate, RealTime, Stack, VirtualTime,
+    AllOn, BreakpointId, Condition, ControlId, Delay, EventKind, EventNumber, Gate, RealTime,
+    Stack, VirtualTime,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -77,15 +78,42 @@ impl Handle {
     ) -> Arrival {
         let quiet_at = self.0.quiet_at.load(Ordering::Acquire);
         let delay = visit.delay.map_or(quiet_at, Delay::as_nanos);
-        if quiet_at != BUSY && delay == quiet_at {
+        // In a replay it is judged when its turn has come.
+        if quiet_at != BUSY && delay == quiet_at && !self.is_replay() {
             let delay = Delay::from_nanos(delay);
             return Arrival::Quiet(Passed { delay, is_free: visit.is_free });
         }
         Arrival::Judge(self.look(visit, gate(), capture))
     }
 
-    /// It passes the gate, now or when it may.
-    pub async fn pass(&self, visit: Visit<'_>, arrival: Arrival) -> Passed {
+    /// It passes the gate, now or when it may: that is an event, which has a number.
+    pub async fn pass(
+        &self,
+        visit: Visit<'_>,
+        arrival: Arrival,
+        event: impl FnOnce() -> EventKind,
+    ) -> (Passed, EventNumber) {
+        let Some(course) = self.0.course.get() else {
+            let passed = self.judge(visit, arrival).await;
+            return (passed, self.note(passed.delay, event));
+        };
+        let kind = event();
+        if let Some(perturbation) = &course.perturbation {
+            let length = perturbation.of(self.name().as_str(), &kind);
+            if !length.is_zero() {
+                tokio::time::sleep(length).await;
+            }
+        }
+        let Some(replay) = &course.replay else {
+            let passed = self.judge(visit, arrival).await;
+            return (passed, self.note(passed.delay, || kind));
+        };
+        let turn = replay.turn(kind).await;
+        let passed = self.judge(visit, arrival).await;
+        (passed, turn.happens(self, passed.delay))
+    }
+
+    async fn judge(&self, visit: Visit<'_>, arrival: Arrival) -> Passed {
         match arrival {
             Arrival::Quiet(passed) => passed,
             Arrival::Judge(arrived) => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ddbx_protocol::session::HEARTBEAT;
-use ddbx_protocol::{ControlId, Delay, Gate, RealTime, Standing, VirtualTime};
+use ddbx_protocol::{ControlId, Delay, EventKind, Gate, RealTime, Standing, VirtualTime};
 use tokio::sync::oneshot;
 
 use super::{Core, Handle, TimerOf};
@@ -33,15 +33,23 @@ impl Handle {
     pub fn arm(&self, timer: TimerOf<'_>) -> Armed {
         let TimerOf { control, stack, delay, due, gate, is_free } = timer;
         let (id, control) = (self.new_strand(), control.clone());
-        let (fire, fired) = oneshot::channel();
         let strand = Strand { is_branch: true, is_free, ..Strand::new(id, stack.clone(), delay) };
+        if self.is_replay() {
+            let length = due.since(self.now() - delay);
+            return Armed::InTurn { handle: self.clone(), strand, control, gate, length };
+        }
+        self.set(strand, control, gate, due)
+    }
+
+    fn set(&self, strand: Strand, control: ControlId, gate: Gate, due: VirtualTime) -> Armed {
+        let (fire, fired) = oneshot::channel();
+        let (id, at) = (strand.id, due + strand.delay);
         let mut core = self.lock();
-        let at = due + delay;
         core.timers.insert(id, Timer { strand, control, gate, due, at, fire });
         core.due.insert((at, id), ());
         self.drain(&mut core);
         drop(core);
-        Armed { handle: self.clone(), id, fired }
+        Armed::Set { handle: self.clone(), id, fired }
     }
 
     /// A timer has passed its gate. If its delay has grown while it did not stand
@@ -79,25 +87,64 @@ impl Handle {
 }
 
 /// A timer that is running.
-pub struct Armed {
-    handle: Handle,
-    id: StrandId,
-    fired: oneshot::Receiver<Delay>,
+pub enum Armed {
+    /// By the clock of its strand.
+    Set {
+        /// Where.
+        handle: Handle,
+        /// Whose.
+        id: StrandId,
+        /// Hears when.
+        fired: oneshot::Receiver<Delay>,
+    },
+    /// In a replay: it runs out when it did. One that did not is set when all has
+    /// happened again.
+    InTurn {
+        /// Where.
+        handle: Handle,
+        /// Whose.
+        strand: Strand,
+        /// The same, by name.
+        control: ControlId,
+        /// What happens then.
+        gate: Gate,
+        /// How long it runs.
+        length: Duration,
+    },
 }
 
 impl Armed {
-    /// Waits until it has run out; the delay of its strand then.
-    pub async fn fired(&mut self) -> Delay {
-        match (&mut self.fired).await {
-            Ok(delay) => delay,
-            // Nobody is left to ring it: it never rings.
-            Err(_) => std::future::pending().await,
+    /// Waits until it has run out, which is this event; the delay of its strand then.
+    pub async fn fired(&mut self, event: impl FnOnce() -> EventKind) -> Delay {
+        let Self::InTurn { handle, strand, control, gate, length } = self else {
+            return self.rings(event).await;
+        };
+        let (handle, kind) = (handle.clone(), event());
+        if let Some(replay) = handle.replay() {
+            let turn = replay.turn(kind.clone()).await;
+            if turn.is_recorded() {
+                turn.happens(&handle, strand.delay);
+                return strand.delay;
+            }
         }
+        let due = (handle.now() - strand.delay) + *length;
+        *self = handle.set(strand.clone(), control.clone(), gate.clone(), due);
+        self.rings(|| kind).await
+    }
+
+    async fn rings(&mut self, event: impl FnOnce() -> EventKind) -> Delay {
+        // If nobody is left to ring it, it never rings.
+        let Self::Set { handle, fired, .. } = self else { return std::future::pending().await };
+        let Ok(delay) = fired.await else { return std::future::pending().await };
+        handle.note(delay, event);
+        delay
     }
 }
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        self.handle.forget(self.id);
+        if let Self::Set { handle, id, .. } = self {
+            handle.forget(*id);
+        }
     }
 }

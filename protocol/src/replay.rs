@@ -1,0 +1,58 @@
+//! How far a process has come in a replay.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::EventKind;
+use crate::ids::EventNumber;
+
+/// What a process says of its part in a replay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// How many recorded events have happened again.
+    pub done: u64,
+    /// How many there are.
+    pub of: u64,
+    /// The event that must come next; none when all have come.
+    pub next: Option<Next>,
+    /// For how long nothing has happened.
+    pub idle: Duration,
+    /// Who waits for a turn.
+    pub waiting: Vec<AtTurn>,
+    /// What has happened again last, the latest at the end.
+    pub recent: Vec<(EventNumber, EventKind)>,
+    /// An event has happened in another way than it was recorded.
+    pub differs: Option<Differs>,
+}
+
+/// The event that must come next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Next {
+    /// Its place.
+    pub number: EventNumber,
+    /// What.
+    pub kind: EventKind,
+    /// How long its control had been on the way to it when it was recorded.
+    pub took: Duration,
+}
+
+/// An event that waits for its turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtTurn {
+    /// What.
+    pub kind: EventKind,
+    /// Its place in the recording; none if what is left of that has no such event.
+    pub number: Option<EventNumber>,
+}
+
+/// An event that has happened in another way than it was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Differs {
+    /// Its place.
+    pub number: EventNumber,
+    /// As recorded.
+    pub expected: EventKind,
+    /// As it happened.
+    pub actual: EventKind,
+}

@@ -1,0 +1,138 @@
+//! What concerns the course of events in a process, as the environment or a test says:
+//! they are recorded, they are shaken, or they follow a recording.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use ddbx_protocol::SessionName;
+use ddbx_recording::{
+    Entry, Keep, NewProcess, Options, Recording, SessionManifest, join, session_in,
+};
+use ddbx_satellite::driver::{Course, Handle, Perturbation};
+use ddbx_satellite::logic::script::Script;
+use ddbx_satellite::recorder::{self, Recorder};
+
+use crate::init::set;
+
+/// What is wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Record into this directory.
+    pub(crate) record: Option<PathBuf>,
+    /// How much of that to keep.
+    pub(crate) keep: Option<NonZeroU32>,
+    /// Do again what was recorded there.
+    pub(crate) replay: Option<PathBuf>,
+    pub(crate) perturbation: Option<Perturbation>,
+}
+
+impl Wanted {
+    /// What `DDBX_RECORD`, `DDBX_KEEP`, `DDBX_REPLAY` and `DDBX_PERTURB` say. What is
+    /// wrong is said, and left out.
+    pub(crate) fn from_environment() -> Self {
+        let or_say = |variable: &str, value: Option<String>| {
+            if value.is_none() && set(variable).is_some() {
+                eprintln!("ddbx: {variable} is not what it should be, and is ignored");
+            }
+            value
+        };
+        let keep = set("DDBX_KEEP").filter(|mib| mib.parse::<NonZeroU32>().is_ok());
+        let perturb = set("DDBX_PERTURB").filter(|text| perturbation(text).is_some());
+        Self {
+            record: set("DDBX_RECORD").map(PathBuf::from),
+            keep: or_say("DDBX_KEEP", keep).and_then(|mib| mib.parse().ok()),
+            replay: set("DDBX_REPLAY").map(PathBuf::from),
+            perturbation: or_say("DDBX_PERTURB", perturb).and_then(|text| perturbation(&text)),
+        }
+    }
+
+    /// Whether there is nothing to do.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.record.is_none() && self.replay.is_none() && self.perturbation.is_none()
+    }
+
+    /// Prepares a satellite that has its name. What cannot be done is said, and the
+    /// program goes on without it.
+    pub(crate) fn begin(&self, satellite: &Handle) {
+        if self.is_nothing() {
+            return;
+        }
+        let name = satellite.name();
+        let say = |what: &str, why: String| eprintln!("ddbx: {name}: not {what}: {why}");
+        let recorder = self.record.as_deref().map(|directory| self.recorder(satellite, directory));
+        let script = self.replay.as_deref().map(|directory| script(satellite, directory));
+        satellite.follow(Course {
+            recorder: recorder
+                .and_then(|recorder| recorder.map_err(|why| say("recorded", why)).ok()),
+            script: script.and_then(|script| script.map_err(|why| say("replayed", why)).ok()),
+            perturbation: self.perturbation,
+        });
+    }
+
+    fn recorder(&self, satellite: &Handle, directory: &Path) -> Result<Recorder, String> {
+        let name = satellite.name();
+        let keep = self.keep.map_or(Keep::All, Keep::LastMib);
+        let text = |error: &dyn ToString| error.to_string();
+        let found = session_in(directory).map_err(|error| text(&error))?;
+        let session = found.unwrap_or_else(|| {
+            let session = SessionName::new("by-hand").expect("a name");
+            let now = humantime::format_rfc3339_seconds(SystemTime::now());
+            SessionManifest::new(session, now.to_string(), keep)
+        });
+        let process = NewProcess {
+            name: name.clone(),
+            pid: std::process::id(),
+            command: Some(std::env::args().collect()),
+        };
+        let files = join(directory, &session, process).map_err(|error| text(&error))?;
+        let options = Options { keep: session.keep, ..Options::default() };
+        Recorder::start(files, &name, options, satellite.origin()).map_err(|error| text(&error))
+    }
+}
+
+/// What this process did, as far as it can be read.
+fn script(satellite: &Handle, directory: &Path) -> Result<Script, String> {
+    let recording = Recording::open(directory).map_err(|error| error.to_string())?;
+    let (name, start) = (satellite.name(), satellite.start_number());
+    let mut logs = recording.logs().iter();
+    let log = logs.find(|log| log.manifest().process == name && log.manifest().start == start);
+    let log = log.ok_or_else(|| format!("{} has no log of it", directory.display()))?;
+    let mut reader = log.read().map_err(|error| error.to_string())?;
+    // Whoever began the replay has judged what cannot be read.
+    let read = std::iter::from_fn(|| reader.read().ok().flatten());
+    let entries: Vec<Entry> = read.map(|recorded| recorded.entry).collect();
+    Ok(Script::new(entries))
+}
+
+/// `SEED:MICROSECONDS`.
+fn perturbation(text: &str) -> Option<Perturbation> {
+    let (seed, longest) = text.split_once(':')?;
+    let longest = Duration::from_micros(longest.parse().ok()?);
+    Some(Perturbation { seed: seed.parse().ok()?, longest })
+}
+
+/// Waits until all that has happened so far in this program is on the disk, as far as it
+/// is recorded. The error says why it cannot be.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// ddbx::flush().await.expect("the disk takes it");
+/// # }
+/// ```
+pub async fn flush() -> Result<(), NotDurable> {
+    recorder::flush_all().await.map_err(NotDurable)
+}
+
+/// What has happened is not on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotDurable(String);
+
+impl std::fmt::Display for NotDurable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotDurable {}

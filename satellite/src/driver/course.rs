@@ -1,0 +1,165 @@
+//! What else concerns the course of events in a process: they are recorded, they are
+//! shaken, or they follow a recording.
+
+use std::time::Duration;
+
+use ddbx_protocol::{
+    CallPath, ChoiceName, ControlId, Delay, EventKind, EventNumber, MethodName, RecordedSoFar,
+};
+use ddbx_recording::{Choice, ChoiceValue, Entry};
+
+use super::Handle;
+use super::replay::Replay;
+use crate::logic::script::Script;
+use crate::recorder::{self, Recorder};
+
+/// Given to a satellite before anything happens.
+#[derive(Default)]
+pub struct Course {
+    /// Writes it down.
+    pub recorder: Option<Recorder>,
+    /// Makes events wait for a little while.
+    pub perturbation: Option<Perturbation>,
+    /// What shall happen.
+    pub script: Option<Script>,
+}
+
+/// Small delays that shake out other orders, and are the same for the same seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Perturbation {
+    /// What they follow from.
+    pub seed: u64,
+    /// None is longer.
+    pub longest: Duration,
+}
+
+impl Perturbation {
+    /// How long an event waits: mostly not at all.
+    pub fn of(&self, process: &str, kind: &EventKind) -> Duration {
+        let hash = self.hash(process, kind);
+        match hash % 4 {
+            0 => {
+                let longest = u64::try_from(self.longest.as_micros()).unwrap_or(u64::MAX);
+                Duration::from_micros((hash >> 8) % longest.saturating_add(1))
+            }
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Of what an event is in every run, so not of its number or its time.
+    fn hash(&self, process: &str, kind: &EventKind) -> u64 {
+        let text = format!("{process} {}", kind.without_departure());
+        let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        let mixed = text.bytes().fold(self.seed ^ 0xcbf2_9ce4_8422_2325, fold);
+        // The low bits of such a sum hardly depend on the seed.
+        (mixed ^ (mixed >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7
+    }
+}
+
+pub(super) struct Running {
+    pub(super) recorder: Option<Recorder>,
+    pub(super) perturbation: Option<Perturbation>,
+    pub(super) replay: Option<Replay>,
+}
+
+impl Handle {
+    /// What concerns the course of events from the start.
+    pub fn follow(&self, course: Course) {
+        let Course { recorder, perturbation, script } = course;
+        let replay = script.map(Replay::new);
+        let _ = self.0.course.set(Running { recorder, perturbation, replay });
+        // From now on it is told how far the replay has come.
+        let _ = self.0.wake.send(());
+    }
+
+    /// Whether it follows a recording.
+    pub fn is_replay(&self) -> bool {
+        self.replay().is_some()
+    }
+
+    pub(super) fn replay(&self) -> Option<&Replay> {
+        self.0.course.get()?.replay.as_ref()
+    }
+
+    pub(super) fn recorder(&self) -> Option<&Recorder> {
+        self.0.course.get()?.recorder.as_ref()
+    }
+
+    pub(super) fn recorded_so_far(&self) -> Option<RecordedSoFar> {
+        self.recorder().map(Recorder::so_far)
+    }
+
+    /// Which of its calls a control makes, which has counted this one.
+    pub fn path(
+        &self,
+        control: &ControlId,
+        outer: Option<&CallPath>,
+        method: &MethodName,
+        counted: CallPath,
+    ) -> CallPath {
+        match self.replay() {
+            Some(replay) => replay.ask(|script| script.path(control, outer, method, counted)),
+            None => counted,
+        }
+    }
+
+    /// From whom the message came that a control got as its `nth`, if it got one:
+    /// only in a replay.
+    pub fn sender(&self, control: &ControlId, nth: u64) -> Option<Option<ControlId>> {
+        self.replay()?.ask(|script| script.sender(control, nth).map(Option::<&ControlId>::cloned))
+    }
+
+    /// What a choice comes to: in a replay, what it came to.
+    pub fn choice(
+        &self,
+        control: &ControlId,
+        name: &ChoiceName,
+        choose: impl FnOnce() -> Option<ChoiceValue>,
+    ) -> Option<ChoiceValue> {
+        let recorded =
+            self.replay().and_then(|replay| replay.ask(|script| script.choice(control, name)));
+        let value = recorded.or_else(choose)?;
+        if let Some(recorder) = self.recorder() {
+            let (control, name) = (control.clone(), name.clone());
+            recorder.push(Entry::Choice(Choice { control, name, value: value.clone() }));
+        }
+        Some(value)
+    }
+
+    /// Writes down an event that has its number from a script.
+    pub(super) fn keep_numbered(&self, number: EventNumber, delay: Delay, kind: EventKind) {
+        if self.0.events.is_observed() {
+            self.0.events.push(self.name(), number, self.now(), delay, kind.clone());
+        }
+        if let Some(recorder) = self.recorder() {
+            recorder.push(recorder::numbered(number, self.now(), delay, kind));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ddbx_protocol::PointLabel;
+
+    use super::*;
+
+    #[test]
+    fn delays_follow_from_the_seed_and_stay_small() {
+        let longest = Duration::from_millis(5);
+        let lengths = |seed| {
+            let perturbation = Perturbation { seed, longest };
+            let point = |n| EventKind::Point {
+                control: ControlId::new("p/main").unwrap(),
+                label: PointLabel::new(format!("point-{n}")).unwrap(),
+            };
+            (0..1000).map(|n| perturbation.of("p", &point(n))).collect::<Vec<_>>()
+        };
+        let (one, other) = (lengths(1), lengths(2));
+        assert_eq!(one, lengths(1));
+        assert!(one.iter().zip(&other).filter(|(a, b)| a != b).count() > 300);
+        let delayed = one.iter().filter(|length| !length.is_zero()).count();
+        assert!((150..350).contains(&delayed), "{delayed}");
+        assert!(one.iter().all(|length| *length <= longest));
+        assert!(one.iter().max() > Some(&(longest / 2)));
+    }
+}

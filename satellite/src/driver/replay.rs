@@ -1,0 +1,270 @@
+//! Events of a replay, each in its turn.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use ddbx_protocol::replay::AtTurn;
+use ddbx_protocol::{Delay, EventKind, EventNumber, Progress};
+use tokio::sync::oneshot;
+
+use super::Handle;
+use crate::logic::script::{Claim, Place, Script};
+
+/// How many of those who wait are told of.
+const WAITING_MAX: usize = 32;
+
+/// How many events are remembered for a report.
+const RECENT_MAX: usize = 8;
+
+pub(super) struct Replay(Mutex<State>);
+
+struct State {
+    script: Script,
+    /// Who waits for a turn.
+    turns: BTreeMap<Place, oneshot::Sender<()>>,
+    /// Who waits for the end.
+    beyond: BTreeMap<u64, (EventKind, oneshot::Sender<()>)>,
+    next_beyond: u64,
+    moved_at: Instant,
+    recent: VecDeque<(EventNumber, EventKind)>,
+}
+
+impl Replay {
+    pub(super) fn new(script: Script) -> Self {
+        Self(Mutex::new(State {
+            script,
+            turns: BTreeMap::new(),
+            beyond: BTreeMap::new(),
+            next_beyond: 0,
+            moved_at: Instant::now(),
+            recent: VecDeque::new(),
+        }))
+    }
+
+    /// Asks the script something.
+    pub(super) fn ask<T>(&self, question: impl FnOnce(&mut Script) -> T) -> T {
+        question(&mut self.lock().script)
+    }
+
+    /// An event that does not wait.
+    pub(super) fn happens_at_once(&self, kind: &EventKind) -> EventNumber {
+        let mut state = self.lock();
+        let number = state.script.happens_at_once(kind);
+        state.moved(number, kind);
+        number
+    }
+
+    /// Waits for the turn of an event.
+    pub(super) async fn turn<'a>(&'a self, kind: EventKind) -> Turn<'a> {
+        let (turn, wait) = self.claim(kind);
+        if let Some(wait) = wait {
+            // Nobody drops the other end without saying something.
+            let _ = wait.await;
+        }
+        turn
+    }
+
+    fn claim(&self, kind: EventKind) -> (Turn<'_>, Option<oneshot::Receiver<()>>) {
+        let mut state = self.lock();
+        let (tell, told) = oneshot::channel();
+        let (place, wait) = match state.script.claim(&kind) {
+            Claim::Free => (Claimed::Nothing, None),
+            Claim::At(place) if state.script.is_turn(place) => (Claimed::Place(place), None),
+            Claim::At(place) => {
+                state.turns.insert(place, tell);
+                (Claimed::Place(place), Some(told))
+            }
+            Claim::Beyond => {
+                state.next_beyond += 1;
+                let id = state.next_beyond;
+                state.beyond.insert(id, (kind.clone(), tell));
+                (Claimed::Beyond(id), Some(told))
+            }
+        };
+        (Turn { replay: self, kind: Some(kind), claimed: place }, wait)
+    }
+
+    /// The control that ran on from the last event stands.
+    fn stands(&self) {
+        let mut state = self.lock();
+        state.script.stands();
+        state.call_next();
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        let state = self.lock();
+        let (done, of) = state.script.count();
+        let at_turn = state.turns.keys().map(|place| {
+            let (number, kind) = state.script.at(*place);
+            AtTurn { kind: kind.clone(), number: Some(number) }
+        });
+        let beyond = state.beyond.values();
+        let beyond = beyond.map(|(kind, _)| AtTurn { kind: kind.clone(), number: None });
+        Progress {
+            done,
+            of,
+            next: state.script.next(),
+            idle: state.moved_at.elapsed(),
+            waiting: beyond.chain(at_turn).take(WAITING_MAX).collect(),
+            recent: state.recent.iter().cloned().collect(),
+            differs: state.script.differs().cloned(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn moved(&mut self, number: EventNumber, kind: &EventKind) {
+        self.moved_at = Instant::now();
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((number, kind.clone()));
+        self.call_next();
+    }
+
+    fn call_next(&mut self) {
+        if let Some(tell) = self.script.turn().and_then(|place| self.turns.remove(&place)) {
+            let _ = tell.send(());
+        }
+        if self.script.is_over() {
+            for (_, (_, tell)) in std::mem::take(&mut self.beyond) {
+                let _ = tell.send(());
+            }
+        }
+    }
+}
+
+enum Claimed {
+    Place(Place),
+    Beyond(u64),
+    Nothing,
+}
+
+/// It is the turn of an event. It happens, or another may have its place.
+pub(super) struct Turn<'a> {
+    replay: &'a Replay,
+    kind: Option<EventKind>,
+    claimed: Claimed,
+}
+
+impl Turn<'_> {
+    /// Whether the event was recorded.
+    pub(super) fn is_recorded(&self) -> bool {
+        matches!(self.claimed, Claimed::Place(_))
+    }
+
+    /// It happens: its number. Its control runs on from here, and others wait for that
+    /// if it is known when it stands again.
+    pub(super) fn happens(mut self, satellite: &Handle, delay: Delay) -> EventNumber {
+        let Some(kind) = self.kind.take() else { return EventNumber::default() };
+        let number = {
+            let mut state = self.replay.lock();
+            let number = match self.claimed {
+                Claimed::Place(place) => state.script.happens(place, &kind),
+                Claimed::Beyond(_) | Claimed::Nothing => state.script.happens_beyond(),
+            };
+            if !state.script.is_over() && fragment_begins(satellite) {
+                state.script.runs();
+            }
+            state.moved(number, &kind);
+            number
+        };
+        satellite.keep_numbered(number, delay, kind);
+        number
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if self.kind.is_none() {
+            return;
+        }
+        let mut state = self.replay.lock();
+        match self.claimed {
+            Claimed::Place(place) => {
+                state.turns.remove(&place);
+                state.script.put_back(place);
+            }
+            Claimed::Beyond(id) => _ = state.beyond.remove(&id),
+            Claimed::Nothing => {}
+        }
+    }
+}
+
+thread_local! {
+    /// While a control is polled: the satellites by whose events it runs.
+    static FRAGMENT: RefCell<Option<Vec<Handle>>> = const { RefCell::new(None) };
+}
+
+/// Whether it will be known when the control on this thread stands again.
+fn fragment_begins(satellite: &Handle) -> bool {
+    FRAGMENT.with_borrow_mut(|fragment| {
+        if let Some(satellites) = fragment {
+            satellites.push(satellite.clone());
+        }
+        fragment.is_some()
+    })
+}
+
+/// The control on this thread is about to block it: it stands from now on.
+pub fn stands() {
+    let ran = FRAGMENT.with_borrow_mut(|fragment| fragment.as_mut().map(std::mem::take));
+    end(ran.unwrap_or_default());
+}
+
+fn end(ran: Vec<Handle>) {
+    for satellite in ran {
+        if let Some(replay) = satellite.replay() {
+            replay.stands();
+        }
+    }
+}
+
+/// Ends a fragment, also by a panic.
+struct Polled(Option<Vec<Handle>>);
+
+impl Drop for Polled {
+    fn drop(&mut self) {
+        end(FRAGMENT.replace(self.0.take()).unwrap_or_default());
+    }
+}
+
+impl Handle {
+    /// Something happens that neither rule nor breakpoint concerns, in its turn.
+    pub async fn happens(&self, delay: Delay, event: impl FnOnce() -> EventKind) -> EventNumber {
+        match self.replay() {
+            Some(replay) => replay.turn(event()).await.happens(self, delay),
+            None => self.note(delay, event),
+        }
+    }
+
+    /// Waits for an event that only a recording brings about; without one, for ever.
+    pub async fn brought_about(&self, delay: Delay, event: impl FnOnce() -> EventKind) {
+        if let Some(replay) = self.replay() {
+            let turn = replay.turn(event()).await;
+            if turn.is_recorded() {
+                turn.happens(self, delay);
+                return;
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Runs all that a control does in this process. In a replay others wait, after
+    /// each of its events, until it stands again.
+    pub async fn run<F: Future>(&self, control: F) -> F::Output {
+        let mut control = pin!(control);
+        std::future::poll_fn(|context| {
+            let _polled = self.is_replay().then(|| Polled(FRAGMENT.replace(Some(Vec::new()))));
+            control.as_mut().poll(context)
+        })
+        .await
+    }
+}

@@ -1,0 +1,358 @@
+//! What a process did when it was recorded, and is to do again.
+//!
+//! An event waits until it is the next one. Who it is, is in the event itself: its
+//! control and its call have the same names in every run. What a control does without
+//! waiting, such as giving up a call, is crossed off wherever it stands. When all has
+//! happened again the process goes on by itself.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use ddbx_protocol::replay::{Differs, Next};
+use ddbx_protocol::{
+    CallId, CallPath, ChoiceName, ControlId, End, EventKind, EventNumber, MethodName, RealTime,
+};
+use ddbx_recording::{ChoiceValue, Entry};
+
+/// Where an event stands in the script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(usize);
+
+/// Where an event belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Here.
+    At(Place),
+    /// Nowhere in what is left: behind the end, or it should not happen.
+    Beyond,
+    /// The script is over.
+    Free,
+}
+
+#[derive(Debug)]
+struct Step {
+    number: EventNumber,
+    kind: EventKind,
+    /// How long its control had been on the way to it.
+    took: Duration,
+    is_done: bool,
+}
+
+/// The recorded events of a process.
+#[derive(Debug, Default)]
+pub struct Script {
+    steps: Vec<Step>,
+    next: usize,
+    done: u64,
+    /// Where each event still comes that nobody has claimed.
+    places: BTreeMap<EventKind, VecDeque<Place>>,
+    choices: BTreeMap<(ControlId, ChoiceName), VecDeque<ChoiceValue>>,
+    /// A control runs on from the last event, and others wait until it stands again:
+    /// so what they share inside the process is used in the same order.
+    is_running: bool,
+    last_number: EventNumber,
+    differs: Option<Differs>,
+}
+
+impl Script {
+    /// The script of what was recorded.
+    pub fn new(entries: impl IntoIterator<Item = Entry>) -> Self {
+        let mut script = Self::default();
+        let mut seen: BTreeMap<ControlId, RealTime> = BTreeMap::new();
+        for entry in entries {
+            let moment = match entry {
+                Entry::Event(moment) => moment,
+                Entry::Choice(choice) => {
+                    let key = (choice.control, choice.name);
+                    script.choices.entry(key).or_default().push_back(choice.value);
+                    continue;
+                }
+                Entry::Gap(_) => continue,
+            };
+            script.last_number = script.last_number.max(moment.number);
+            if moment.kind.is_of_connection() {
+                continue;
+            }
+            let control = moment.kind.control().cloned();
+            let before = control.and_then(|control| seen.insert(control, moment.at));
+            let took = before.map_or(Duration::ZERO, |before| moment.at.since(before));
+            let place = Place(script.steps.len());
+            let key = moment.kind.without_departure();
+            script.places.entry(key).or_default().push_back(place);
+            let (number, kind) = (moment.number, moment.kind);
+            script.steps.push(Step { number, kind, took, is_done: false });
+        }
+        script.skip();
+        script
+    }
+
+    /// An event comes. It keeps the place until it has happened or is put back.
+    pub fn claim(&mut self, kind: &EventKind) -> Claim {
+        if self.is_over() {
+            return Claim::Free;
+        }
+        let key = kind.without_departure();
+        let place = self.places.get_mut(&key).and_then(VecDeque::pop_front);
+        place.map_or(Claim::Beyond, Claim::At)
+    }
+
+    /// An event that had this place does not happen now.
+    pub fn put_back(&mut self, place: Place) {
+        let places = self.places.entry(self.steps[place.0].kind.without_departure()).or_default();
+        let at = places.partition_point(|other| *other < place);
+        places.insert(at, place);
+    }
+
+    /// Whether the event at this place may happen.
+    pub fn is_turn(&self, place: Place) -> bool {
+        place.0 < self.next || self.turn() == Some(place)
+    }
+
+    /// Which event may happen now, if it comes.
+    pub fn turn(&self) -> Option<Place> {
+        (!self.is_running && !self.is_over()).then_some(Place(self.next))
+    }
+
+    /// The event at this place happens.
+    pub fn happens(&mut self, place: Place, actual: &EventKind) -> EventNumber {
+        let step = &mut self.steps[place.0];
+        let number = step.number;
+        if step.kind != *actual && self.differs.is_none() {
+            let (expected, actual) = (step.kind.clone(), actual.clone());
+            self.differs = Some(Differs { number, expected, actual });
+        }
+        if !std::mem::replace(&mut step.is_done, true) {
+            self.done += 1;
+        }
+        self.skip();
+        number
+    }
+
+    /// An event happens that could not wait.
+    pub fn happens_at_once(&mut self, kind: &EventKind) -> EventNumber {
+        if !kind.is_of_connection()
+            && let Claim::At(place) = self.claim(kind)
+        {
+            return self.happens(place, kind);
+        }
+        self.happens_beyond()
+    }
+
+    /// An event happens that was not recorded.
+    pub fn happens_beyond(&mut self) -> EventNumber {
+        self.last_number = EventNumber(self.last_number.0 + 1);
+        self.last_number
+    }
+
+    /// A control runs on from an event.
+    pub fn runs(&mut self) {
+        self.is_running = true;
+    }
+
+    /// It stands again.
+    pub fn stands(&mut self) {
+        self.is_running = false;
+    }
+
+    /// Which of its calls a control makes. Calls that are begun in one `select!` come in
+    /// the order of dice: if this one was counted otherwise, its method tells.
+    pub fn path(
+        &self,
+        control: &ControlId,
+        outer: Option<&CallPath>,
+        method: &MethodName,
+        counted: CallPath,
+    ) -> CallPath {
+        let sent = |path: CallPath| {
+            let call = CallId { control: control.clone(), path };
+            EventKind::CallSent { call, method: method.clone() }
+        };
+        if self.places.get(&sent(counted.clone())).is_some_and(|places| !places.is_empty()) {
+            return counted;
+        }
+        let first = outer.map_or_else(|| CallPath::root(0), |outer| outer.child(0));
+        let of_control = self.places.range(sent(first)..).map_while(|(kind, places)| {
+            kind.call().filter(|call| call.control == *control).map(|call| (kind, call, places))
+        });
+        let likes = of_control.filter_map(|(kind, call, places)| {
+            let fits = kind.method() == Some(method) && call.path.is_made_in(outer);
+            let first =
+                places.front().filter(|_| fits && matches!(kind, EventKind::CallSent { .. }));
+            first.map(|place| (*place, &call.path))
+        });
+        likes.min_by_key(|(place, _)| *place).map_or(counted, |(_, path)| path.clone())
+    }
+
+    /// From whom the message came that a control gets next, if it gets one.
+    pub fn sender(&self, control: &ControlId, nth: u64) -> Option<Option<&ControlId>> {
+        self.steps.iter().skip(self.next).find_map(|step| match &step.kind {
+            EventKind::Entered { control: who, nth: which, from, .. }
+                if who == control && *which == nth =>
+            {
+                Some(from.as_ref())
+            }
+            _ => None,
+        })
+    }
+
+    /// What a choice came to.
+    pub fn choice(&mut self, control: &ControlId, name: &ChoiceName) -> Option<ChoiceValue> {
+        self.choices.get_mut(&(control.clone(), name.clone()))?.pop_front()
+    }
+
+    /// Whether all has happened again.
+    pub fn is_over(&self) -> bool {
+        self.next == self.steps.len()
+    }
+
+    /// How many events have happened again, and of how many.
+    pub fn count(&self) -> (u64, u64) {
+        let optional = |step: &&Step| !step.is_done && is_optional(&step.kind);
+        let skipped = self.steps[..self.next].iter().filter(optional).count();
+        (self.done + skipped as u64, self.steps.len() as u64)
+    }
+
+    /// What must come next.
+    pub fn next(&self) -> Option<Next> {
+        let step = self.steps.get(self.next)?;
+        Some(Next { number: step.number, kind: step.kind.clone(), took: step.took })
+    }
+
+    /// What has happened in another way, the first time.
+    pub fn differs(&self) -> Option<&Differs> {
+        self.differs.as_ref()
+    }
+
+    /// The event at a place, and its number.
+    pub fn at(&self, place: Place) -> (EventNumber, &EventKind) {
+        (self.steps[place.0].number, &self.steps[place.0].kind)
+    }
+
+    fn skip(&mut self) {
+        let is_past = |step: &Step| step.is_done || is_optional(&step.kind);
+        while self.steps.get(self.next).is_some_and(is_past) {
+            self.next += 1;
+        }
+    }
+}
+
+/// Nobody waits for a call to be given up: if it is not, it gets no answer either.
+fn is_optional(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Cancelled { end: End::Caller, .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use ddbx_protocol::{Delay, PointLabel};
+    use ddbx_recording::Moment;
+
+    use super::*;
+
+    fn control(name: &str) -> ControlId {
+        ControlId::new(format!("p/{name}")).unwrap()
+    }
+
+    fn point(who: &str, label: &str) -> EventKind {
+        EventKind::Point { control: control(who), label: PointLabel::new(label).unwrap() }
+    }
+
+    fn call(who: &str, nth: u32) -> CallId {
+        CallId { control: control(who), path: CallPath::root(nth) }
+    }
+
+    fn script(kinds: &[EventKind]) -> Script {
+        let moment = |(index, kind): (usize, &EventKind)| Moment {
+            number: EventNumber(index as u64 + 1),
+            at: RealTime::from_nanos(index as i64 * 1_000_000_000),
+            delay: Delay::ZERO,
+            kind: kind.clone(),
+        };
+        Script::new(kinds.iter().enumerate().map(moment).map(Entry::Event))
+    }
+
+    fn place(script: &mut Script, kind: &EventKind) -> Place {
+        match script.claim(kind) {
+            Claim::At(place) => place,
+            other => panic!("{kind:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn everybody_waits_for_a_turn_and_is_free_at_the_end() {
+        let [a, b] = [point("a", "x"), point("b", "x")];
+        let mut script = script(&[a.clone(), b.clone(), a.clone()]);
+        let second = place(&mut script, &b);
+        assert!(!script.is_turn(second));
+        let first = place(&mut script, &a);
+        assert!(script.is_turn(first));
+        assert_eq!(script.happens(first, &a), EventNumber(1));
+        script.runs();
+        assert!(!script.is_turn(second), "whoever passed first still runs");
+        script.stands();
+        assert!(script.is_turn(second));
+        // It does not come after all, and then it does.
+        script.put_back(second);
+        assert_eq!(script.next().unwrap().kind, b);
+        let again = place(&mut script, &b);
+        assert_eq!(again, second);
+        script.happens(again, &b);
+        assert_eq!(script.claim(&b), Claim::Beyond);
+        let next = script.next().unwrap();
+        assert_eq!((next.number, next.took), (EventNumber(3), Duration::from_secs(2)));
+        let last = place(&mut script, &a);
+        script.happens(last, &a);
+        assert!(script.is_over() && script.claim(&a) == Claim::Free);
+        assert_eq!((script.count(), script.happens_beyond()), ((3, 3), EventNumber(4)));
+    }
+
+    #[test]
+    fn what_cannot_wait_is_crossed_off_and_nobody_waits_for_what_may_not_come() {
+        let gives_up = EventKind::Cancelled { call: call("a", 1), end: End::Caller };
+        let [x, ended] = [point("a", "x"), EventKind::Ended { control: control("b") }];
+        let mut script = script(&[gives_up.clone(), x.clone(), ended.clone()]);
+        assert_eq!(script.next().unwrap().kind, x);
+        assert_eq!(script.happens_at_once(&ended), EventNumber(3));
+        assert_eq!(script.happens_at_once(&gives_up), EventNumber(1));
+        let place = place(&mut script, &x);
+        script.happens(place, &x);
+        assert!(script.is_over() && script.differs().is_none());
+        assert_eq!(script.count(), (3, 3));
+    }
+
+    #[test]
+    fn another_departure_is_another_event() {
+        let arrived = |number| EventKind::ReturnArrived {
+            call: call("a", 1),
+            sent_as: Some(ddbx_protocol::EventId {
+                process: ddbx_protocol::ProcessName::new("q").unwrap(),
+                number: EventNumber(number),
+            }),
+        };
+        let mut script = script(&[arrived(7)]);
+        let place = place(&mut script, &arrived(8));
+        script.happens(place, &arrived(8));
+        let differs = script.differs().unwrap();
+        assert_eq!((&differs.expected, &differs.actual), (&arrived(7), &arrived(8)));
+    }
+
+    #[test]
+    fn a_call_that_dice_have_numbered_is_found_by_its_method() {
+        let [get, put] = ["S.get", "S.put"].map(|name| MethodName::new(name).unwrap());
+        let sent = |nth, method: &MethodName| EventKind::CallSent {
+            call: call("a", nth),
+            method: method.clone(),
+        };
+        let script = script(&[sent(1, &put), sent(2, &get), sent(3, &put)]);
+        let path = |method, nth| script.path(&control("a"), None, method, CallPath::root(nth));
+        assert_eq!(path(&get, 1), CallPath::root(2));
+        assert_eq!(path(&put, 2), CallPath::root(1));
+        assert_eq!(path(&put, 3), CallPath::root(3));
+        let other = MethodName::new("S.other").unwrap();
+        assert_eq!(path(&other, 9), CallPath::root(9));
+        let inner = CallPath::root(1).child(1);
+        assert_eq!(
+            script.path(&control("a"), Some(&CallPath::root(1)), &put, inner.clone()),
+            inner
+        );
+    }
+}

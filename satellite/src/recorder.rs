@@ -1,0 +1,212 @@
+//! What happens goes to the disk, from a thread of its own: the program's threads
+//! only put it into a queue.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ddbx_protocol::{Delay, EventKind, EventNumber, ProcessName, RealTime, RecordedSoFar};
+use ddbx_recording::{Entry, Files, LogWriter, Moment, Options, Queue};
+
+/// How often the queue is emptied. With what an entry may wait in the writer, it is
+/// written within 50 ms.
+const DRAINED: Duration = Duration::from_millis(10);
+
+/// How long the end of the process waits for the disk.
+const LAST_CHANCE: Duration = Duration::from_secs(2);
+
+/// All recorders of this operating-system process, for its end.
+static ALL: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+/// The recorder of a process. What is not written when it is dropped is written then.
+pub struct Recorder(Arc<Shared>);
+
+struct Shared {
+    queue: Queue,
+    /// From when on its clock counts.
+    origin: Instant,
+    orders: Mutex<Sender<Order>>,
+    state: Mutex<State>,
+    closed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    so_far: RecordedSoFar,
+    error: Option<String>,
+    is_closed: bool,
+}
+
+enum Order {
+    /// All on the disk, then tell.
+    Flush(Box<dyn FnOnce() + Send>),
+    Close,
+}
+
+impl Recorder {
+    /// Begins to record into these files.
+    pub fn start(
+        files: Files,
+        process: &ProcessName,
+        options: Options,
+        origin: Instant,
+    ) -> io::Result<Self> {
+        let (orders, heard) = channel();
+        let shared = Arc::new(Shared {
+            queue: Queue::default(),
+            origin,
+            orders: Mutex::new(orders),
+            state: Mutex::default(),
+            closed: Condvar::new(),
+        });
+        let writer = LogWriter::new(files, process, options);
+        let own = shared.clone();
+        let name = "ddbx-recorder".to_owned();
+        thread::Builder::new().name(name).spawn(move || own.keep(writer, &heard))?;
+        register(&shared);
+        Ok(Self(shared))
+    }
+
+    /// An event happens: its number.
+    pub(crate) fn note(&self, at: RealTime, delay: Delay, kind: EventKind) -> EventNumber {
+        self.0.queue.note(at, delay, kind)
+    }
+
+    /// An event happens that has a number.
+    pub(crate) fn push(&self, entry: Entry) {
+        self.0.queue.push(entry);
+    }
+
+    /// How far it has come.
+    pub fn so_far(&self) -> RecordedSoFar {
+        self.0.state().so_far
+    }
+
+    /// Tells when all that has happened so far is on the disk, or cannot be.
+    pub fn flush(&self, tell: impl FnOnce() + Send + 'static) {
+        self.0.order(Order::Flush(Box::new(tell)));
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// An event as it goes into the queue of a replay, where it has a number already.
+pub(crate) fn numbered(number: EventNumber, at: RealTime, delay: Delay, kind: EventKind) -> Entry {
+    Entry::Event(Moment { number, at, delay, kind })
+}
+
+impl Shared {
+    /// The recorder's thread.
+    fn keep(&self, mut writer: LogWriter<Files>, orders: &Receiver<Order>) {
+        let mut said = false;
+        loop {
+            let order = match orders.recv_timeout(DRAINED) {
+                Ok(order) => Some(order),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => Some(Order::Close),
+            };
+            let now = RealTime::default() + self.origin.elapsed();
+            writer.drain(now, &self.queue);
+            if !said && let Some(error) = writer.last_error() {
+                said = true;
+                eprintln!(
+                    "ddbx: recording: {error}; the program goes on, and what cannot be written \
+                     is counted"
+                );
+            }
+            match order {
+                None => self.tell(&writer),
+                Some(Order::Flush(tell)) => {
+                    writer.flush(now);
+                    writer.sync();
+                    self.tell(&writer);
+                    tell();
+                }
+                Some(Order::Close) => {
+                    writer.flush(now);
+                    self.tell(&writer);
+                    let (last, result) = (writer.written(), writer.close(now));
+                    let mut state = self.state();
+                    match result {
+                        Ok(_) => state.so_far.durable = last.max(state.so_far.durable),
+                        Err(error) => state.error = Some(error.to_string()),
+                    }
+                    state.is_closed = true;
+                    self.closed.notify_all();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn tell(&self, writer: &LogWriter<Files>) {
+        let counters = writer.counters();
+        let mut state = self.state();
+        state.so_far = RecordedSoFar {
+            written: writer.written(),
+            durable: writer.durable(),
+            missing: counters.missing,
+            bytes: counters.bytes,
+        };
+        state.error = writer.last_error().map(ToString::to_string);
+    }
+
+    fn order(&self, order: Order) {
+        // Once the log is closed there is nothing left to do.
+        let _ = self.orders.lock().unwrap_or_else(PoisonError::into_inner).send(order);
+    }
+
+    /// Writes what is left, unless the disk takes too long.
+    fn close(&self) {
+        self.order(Order::Close);
+        let is_open = |state: &mut State| !state.is_closed;
+        let _ = self.closed.wait_timeout_while(self.state(), LAST_CHANCE, is_open);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A program may end without dropping anything.
+fn register(shared: &Arc<Shared>) {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        shutdown_hooks::add_shutdown_hook(close_all);
+    });
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|recorder| recorder.strong_count() > 0);
+    all.push(Arc::downgrade(shared));
+}
+
+fn all() -> Vec<Arc<Shared>> {
+    let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    all.iter().filter_map(Weak::upgrade).collect()
+}
+
+extern "C" fn close_all() {
+    all().iter().for_each(|shared| shared.close());
+}
+
+/// Waits until all that has happened so far in this program is on the disk, as far as
+/// it is recorded.
+pub async fn flush_all() -> Result<(), String> {
+    for shared in all() {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        shared.order(Order::Flush(Box::new(move || {
+            let _ = tell.send(());
+        })));
+        // A log that was closed has been flushed, or says why not.
+        let _ = told.await;
+        if let Some(error) = shared.state().error.clone() {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
