@@ -3,6 +3,7 @@
 pub mod algorithm_d;
 mod ask;
 mod permits;
+pub mod replay;
 mod session;
 mod stops;
 mod topology;

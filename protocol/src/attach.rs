@@ -97,6 +97,9 @@ pub struct Attach {
     pub process: ProcessIndex,
     /// The name it would like to have.
     pub name: ProcessName,
+    /// The name that its program gives it, if another was asked for: one that was
+    /// started by a process of the session may have inherited what it was asked for.
+    pub own_name: Option<ProcessName>,
     /// Its number in the operating system.
     pub pid: u32,
 }

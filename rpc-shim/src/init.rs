@@ -10,7 +10,8 @@ use crate::course::Wanted;
 use crate::process::Process;
 
 /// This process, as the environment says: in the session of `DDBX_SESSION` (a name,
-/// `unix:PATH` or `tcp:ADDR`), or without one. `DDBX_PROCESS` overrides the name;
+/// `unix:PATH` or `tcp:ADDR`), or without one. `DDBX_PROCESS` overrides the name, unless a
+/// process of that name takes part: then it was inherited from that one, and is not meant;
 /// `DDBX_SECRET_FILE` has the secret of a session over TCP; `DDBX_REDACT` lists
 /// fields whose values nobody shall see, with commas between them. `DDBX_RECORD` names
 /// the directory of a recording to which the process adds its log, with or without a
@@ -24,10 +25,13 @@ use crate::process::Process;
 /// # assert_eq!(ddbx.name(), "inventory");
 /// ```
 pub fn init(name: &str) -> Process {
+    let own_name = name;
     let name = set("DDBX_PROCESS").unwrap_or_else(|| name.to_owned());
     let wanted = Wanted::from_environment();
     let process = match set("DDBX_SESSION") {
-        Some(session) => target(&session).and_then(|target| attached(&name, target, &wanted)),
+        Some(session) => {
+            target(&session).and_then(|target| attached(&name, own_name, target, &wanted))
+        }
         None if wanted.is_nothing() => Ok(Process::without_session(&name)),
         None => Process::alone(&name, &wanted).map_err(cannot_start),
     };
@@ -55,8 +59,13 @@ fn cannot_start(error: io::Error) -> String {
     format!("the satellite cannot start: {error}")
 }
 
-fn attached(name: &str, target: Target, wanted: &Wanted) -> Result<Process, String> {
-    let (process, alone) = Process::linked(name, target, wanted).map_err(cannot_start)?;
+fn attached(
+    name: &str,
+    own_name: &str,
+    target: Target,
+    wanted: &Wanted,
+) -> Result<Process, String> {
+    let (process, alone) = Process::linked(name, own_name, target, wanted).map_err(cannot_start)?;
     if let Some(error) = alone {
         eprintln!("ddbx: {name}: {error}; going on alone, and trying again");
     }

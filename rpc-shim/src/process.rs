@@ -85,10 +85,14 @@ impl Process {
     /// clear that it does not yet; then it goes on alone, and joins when it can.
     pub(crate) fn linked(
         name: &str,
+        own_name: &str,
         target: Target,
         wanted: &Wanted,
     ) -> io::Result<(Self, Option<DialError>)> {
         let (controls, satellite) = start(name)?;
+        if own_name != name {
+            satellite.set_own_name(naming::process(own_name));
+        }
         let first = link::start(satellite.inbox(), target)?;
         let error = match first.recv_timeout(LEASE) {
             Ok(FirstAttempt::Alone(error)) => Some(error),

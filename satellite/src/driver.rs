@@ -58,6 +58,17 @@ pub trait Report: std::marker::Send + Sync {
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
+/// A handle that does not keep the satellite.
+#[derive(Clone)]
+pub struct WeakHandle(Weak<Shared>);
+
+impl WeakHandle {
+    /// The handle, if there still is one.
+    pub fn upgrade(&self) -> Option<Handle> {
+        self.0.upgrade().map(Handle)
+    }
+}
+
 struct Shared {
     process: ProcessIndex,
     origin: Instant,
@@ -82,6 +93,7 @@ const BUSY: u64 = u64::MAX;
 struct Core {
     satellite: Satellite,
     name: ProcessName,
+    own_name: Option<ProcessName>,
     /// Who stands still, and whom to tell when it goes on.
     standing: HashMap<StrandId, Waiting>,
     timers: HashMap<StrandId, timers::Timer>,
@@ -115,6 +127,7 @@ impl Handle {
         let core = Core {
             satellite: Satellite::new(process, Mode::Permit, AllOn),
             name,
+            own_name: None,
             standing: HashMap::new(),
             timers: HashMap::new(),
             due: BTreeMap::new(),
@@ -144,15 +157,26 @@ impl Handle {
         Ok(Self(shared))
     }
 
+    /// A handle that does not keep the satellite.
+    pub fn downgrade(&self) -> WeakHandle {
+        WeakHandle(Arc::downgrade(&self.0))
+    }
+
     /// Where central's messages go: a handle that does not keep the satellite.
     pub fn inbox(&self) -> Inbox {
         Inbox(Arc::downgrade(&self.0))
     }
 
+    /// The name that the program itself gives it, if that is not the one it has.
+    pub fn set_own_name(&self, name: ProcessName) {
+        self.lock().own_name = Some(name);
+    }
+
     /// What it says of itself when it joins a session.
     pub fn attach(&self) -> Attach {
-        let name = self.lock().name.clone();
-        Attach { process: self.0.process, name, pid: std::process::id() }
+        let core = self.lock();
+        let (name, own_name) = (core.name.clone(), core.own_name.clone());
+        Attach { process: self.0.process, name, own_name, pid: std::process::id() }
     }
 
     /// The process's number in any session.

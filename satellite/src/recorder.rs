@@ -90,6 +90,13 @@ impl Recorder {
     }
 }
 
+impl Recorder {
+    /// Writes what is left, and ends the log.
+    pub(crate) fn close(&self) {
+        self.0.close();
+    }
+}
+
 impl Drop for Recorder {
     fn drop(&mut self) {
         self.0.close();

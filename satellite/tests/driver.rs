@@ -65,7 +65,7 @@ fn who_ends_while_it_is_looked_up_is_forgotten() {
     let (tell, heard) = channel();
     let send = move |message| drop(tell.send(message));
     inbox.connected(Box::new(send)).unwrap();
-    inbox.deliver(FromCentral::Welcome { name });
+    inbox.deliver(FromCentral::Welcome { name, start: 1 });
     // Somebody elsewhere stands still.
     let by = StopId { process: ProcessIndex(2), number: 1 };
     let clock = RealTime::default() - Delay::ZERO;

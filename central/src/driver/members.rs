@@ -24,13 +24,14 @@ const DEPARTED_MAX: usize = 64;
 
 impl Driver {
     pub(super) fn join(&mut self, attach: Attach, deliver: Deliver) -> Membership {
-        let Attach { process, name, pid } = attach;
+        let Attach { process, name, own_name, pid } = attach;
         let now = self.now();
         // The same one again: its old connection counts no more.
         if let Some(old) = self.members.get(&process) {
             self.leave(Membership { process, epoch: old.epoch });
         }
-        let name = self.free_name(&name);
+        let name =
+            self.free_name(own_name.filter(|_| self.is_taken(&name)).as_ref().unwrap_or(&name));
         self.departed.remove(name.as_str());
         self.epochs += 1;
         let epoch = self.epochs;
@@ -189,14 +190,17 @@ impl Driver {
     }
 
     /// `inventory`, or `inventory#2` if there is one already.
+    fn is_taken(&self, name: &ProcessName) -> bool {
+        self.members.values().any(|other| other.name == *name)
+    }
+
     pub(super) fn free_name(&self, name: &ProcessName) -> ProcessName {
-        let taken = |name: &ProcessName| self.members.values().any(|other| other.name == *name);
         let family = name.as_str().split('#').next().unwrap_or_default().to_owned();
         let numbered = (2u32..).map(|number| ProcessName::new(format!("{family}#{number}")));
         let mut names = std::iter::once(Ok(name.clone())).chain(numbered);
         // One that gets too long with its number keeps what it has.
         names
-            .find_map(|n| n.map_or(Some(name.clone()), |n| (!taken(&n)).then_some(n)))
+            .find_map(|n| n.map_or(Some(name.clone()), |n| (!self.is_taken(&n)).then_some(n)))
             .unwrap_or_else(|| name.clone())
     }
 }

@@ -89,6 +89,13 @@ impl Handle {
         self.recorder().map(Recorder::so_far)
     }
 
+    /// Writes what has happened so far, and nothing from then on.
+    pub fn stop_recording(&self) {
+        if let Some(recorder) = self.recorder() {
+            recorder.close();
+        }
+    }
+
     /// Which of its calls a control makes, which has counted this one.
     pub fn path(
         &self,

@@ -28,6 +28,7 @@ struct State {
     /// Who waits for the end.
     beyond: BTreeMap<u64, (EventKind, oneshot::Sender<()>)>,
     next_beyond: u64,
+    done: u64,
     moved_at: Instant,
     recent: VecDeque<(EventNumber, EventKind)>,
 }
@@ -39,6 +40,7 @@ impl Replay {
             turns: BTreeMap::new(),
             beyond: BTreeMap::new(),
             next_beyond: 0,
+            done: 0,
             moved_at: Instant::now(),
             recent: VecDeque::new(),
         }))
@@ -120,12 +122,16 @@ impl Replay {
 }
 
 impl State {
+    /// An event has happened. One that was not recorded brings nobody further.
     fn moved(&mut self, number: EventNumber, kind: &EventKind) {
-        self.moved_at = Instant::now();
-        if self.recent.len() == RECENT_MAX {
-            self.recent.pop_front();
+        let done = self.script.count().0;
+        if std::mem::replace(&mut self.done, done) != done {
+            self.moved_at = Instant::now();
+            if self.recent.len() == RECENT_MAX {
+                self.recent.pop_front();
+            }
+            self.recent.push_back((number, kind.clone()));
         }
-        self.recent.push_back((number, kind.clone()));
         self.call_next();
     }
 

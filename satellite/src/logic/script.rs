@@ -115,15 +115,13 @@ impl Script {
 
     /// The event at this place happens.
     pub fn happens(&mut self, place: Place, actual: &EventKind) -> EventNumber {
-        let step = &mut self.steps[place.0];
+        let step = &self.steps[place.0];
         let number = step.number;
         if step.kind != *actual && self.differs.is_none() {
             let (expected, actual) = (step.kind.clone(), actual.clone());
             self.differs = Some(Differs { number, expected, actual });
         }
-        if !std::mem::replace(&mut step.is_done, true) {
-            self.done += 1;
-        }
+        self.finish(place);
         self.skip();
         number
     }
@@ -207,9 +205,7 @@ impl Script {
 
     /// How many events have happened again, and of how many.
     pub fn count(&self) -> (u64, u64) {
-        let optional = |step: &&Step| !step.is_done && is_optional(&step.kind);
-        let skipped = self.steps[..self.next].iter().filter(optional).count();
-        (self.done + skipped as u64, self.steps.len() as u64)
+        (self.done, self.steps.len() as u64)
     }
 
     /// What must come next.
@@ -231,7 +227,14 @@ impl Script {
     fn skip(&mut self) {
         let is_past = |step: &Step| step.is_done || is_optional(&step.kind);
         while self.steps.get(self.next).is_some_and(is_past) {
+            self.finish(Place(self.next));
             self.next += 1;
+        }
+    }
+
+    fn finish(&mut self, place: Place) {
+        if !std::mem::replace(&mut self.steps[place.0].is_done, true) {
+            self.done += 1;
         }
     }
 }

@@ -1,0 +1,227 @@
+//! Whether a replay goes well, from what the processes say of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use ddbx_protocol::control::ReplayView;
+use ddbx_protocol::replay::{AtTurn, Next, Progress};
+use ddbx_protocol::{EventId, EventKind, EventNumber, ProcessName};
+
+/// How long a control may take beyond what it took when it was recorded, when it already
+/// stands before another event.
+const HESITATION: Duration = Duration::from_secs(2);
+
+/// One run of a process in a recording: its name, and the how manieth of that name.
+pub type Run = (ProcessName, u32);
+
+/// Follows a replay.
+#[derive(Debug)]
+pub struct Judge {
+    runs: Vec<Run>,
+    patience: Duration,
+}
+
+/// How it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Not all has happened again yet.
+    GoesOn,
+    /// All has.
+    Over,
+    /// The program does something else than it did.
+    Diverged(Divergence),
+    /// Nothing happens any more.
+    Stalled(Vec<Missing>),
+}
+
+/// The program does something else than it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Divergence {
+    /// In which process.
+    pub process: String,
+    /// Where in its log.
+    pub number: EventNumber,
+    /// What was recorded.
+    pub expected: EventKind,
+    /// What happens instead; none if nothing does.
+    pub actual: Option<EventKind>,
+    /// The last events that both have in common.
+    pub recent: Vec<(EventNumber, EventKind)>,
+}
+
+/// What a process waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Which process.
+    pub process: String,
+    /// The event that must come next; none if the process itself has not come.
+    pub next: Option<(EventNumber, EventKind)>,
+    /// Of an arrival: the departure, if that has not happened again either.
+    pub waits_for: Option<EventId>,
+    /// Who else stands there.
+    pub waiting: Vec<AtTurn>,
+}
+
+impl Judge {
+    /// Follows the replay of these processes.
+    pub fn new(runs: Vec<Run>, patience: Duration) -> Self {
+        Self { runs, patience }
+    }
+
+    /// How it stands, after nobody was held for so long.
+    pub fn look(&self, views: &[ReplayView], nobody_held_for: Duration) -> Verdict {
+        let differs = views.iter().find_map(|view| Some((view, view.progress.differs.as_ref()?)));
+        if let Some((view, differs)) = differs {
+            let (number, expected) = (differs.number, differs.expected.clone());
+            let actual = Some(differs.actual.clone());
+            return Verdict::Diverged(divergence(view, number, expected, actual));
+        }
+        let of = |run: &Run| {
+            views.iter().find(|view| view.process == run.0.as_str() && view.start == run.1)
+        };
+        let is_over = |run: &Run| of(run).is_some_and(|view| view.progress.next.is_none());
+        if self.runs.iter().all(is_over) {
+            return Verdict::Over;
+        }
+        let idle = |progress: &Progress| progress.idle.min(nobody_held_for);
+        for view in views {
+            let Some(next) = &view.progress.next else { continue };
+            if idle(&view.progress) > HESITATION + 2 * next.took
+                && let Some(actual) = instead(next, &view.progress.waiting)
+            {
+                let (number, expected) = (next.number, next.kind.clone());
+                return Verdict::Diverged(divergence(view, number, expected, Some(actual)));
+            }
+        }
+        let moving = |view: &ReplayView| {
+            let took = view.progress.next.as_ref().map_or(Duration::ZERO, |next| next.took);
+            idle(&view.progress) <= self.patience + 2 * took
+        };
+        if views.iter().any(moving) || nobody_held_for <= self.patience {
+            return Verdict::GoesOn;
+        }
+        Verdict::Stalled(self.missing(views))
+    }
+
+    /// What the unfinished processes wait for; first those that wait for nobody else.
+    pub fn missing(&self, views: &[ReplayView]) -> Vec<Missing> {
+        let mut all: Vec<Missing> = Vec::new();
+        let next_of: BTreeMap<&str, EventNumber> = views
+            .iter()
+            .filter_map(|view| Some((view.process.as_str(), view.progress.next.as_ref()?.number)))
+            .collect();
+        for (name, start) in &self.runs {
+            let process = name.to_string();
+            let found = views.iter().find(|view| view.process == process && view.start == *start);
+            let Some(view) = found else {
+                all.push(Missing { process, next: None, waits_for: None, waiting: Vec::new() });
+                continue;
+            };
+            let Some(next) = &view.progress.next else { continue };
+            let is_ahead = |sent: &&EventId| {
+                next_of.get(sent.process.as_str()).is_some_and(|next| *next <= sent.number)
+            };
+            all.push(Missing {
+                process,
+                next: Some((next.number, next.kind.clone())),
+                waits_for: next.kind.sent_as().filter(is_ahead).cloned(),
+                waiting: view.progress.waiting.clone(),
+            });
+        }
+        all.sort_by_key(|missing| missing.waits_for.is_some());
+        all
+    }
+}
+
+/// What the control of the next event does instead, if that is for the control to do
+/// and it stands before another one.
+fn instead(next: &Next, waiting: &[AtTurn]) -> Option<EventKind> {
+    let does_it_itself = matches!(
+        next.kind,
+        EventKind::CallSent { .. }
+            | EventKind::ReturnSent { .. }
+            | EventKind::Point { .. }
+            | EventKind::Ended { .. }
+            | EventKind::Entered { .. }
+    );
+    let control = next.kind.control().filter(|_| does_it_itself)?;
+    let of_control = |at: &&AtTurn| at.kind.control() == Some(control);
+    // One that was not recorded at all says more.
+    let found = waiting.iter().filter(of_control).min_by_key(|at| at.number.is_some());
+    found.map(|at| at.kind.clone())
+}
+
+fn divergence(
+    view: &ReplayView,
+    number: EventNumber,
+    expected: EventKind,
+    actual: Option<EventKind>,
+) -> Divergence {
+    let (process, recent) = (view.process.clone(), view.progress.recent.clone());
+    Divergence { process, number, expected, actual, recent }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::GoesOn => f.write_str("the replay goes on"),
+            Self::Over => f.write_str("all has happened again"),
+            Self::Diverged(divergence) => divergence.fmt(f),
+            Self::Stalled(missing) => {
+                f.write_str("the replay cannot go on:")?;
+                missing.iter().try_for_each(|missing| write!(f, "\n{missing}"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { process, number, expected, actual, recent } = self;
+        writeln!(f, "{process} does not do what was recorded, at {process}:{}", number.0)?;
+        if let Some(control) = expected.control() {
+            writeln!(f, "  control   {control}")?;
+        }
+        writeln!(f, "  expected  {expected}")?;
+        match actual {
+            Some(actual) => write!(f, "  actual    {actual}")?,
+            None => write!(f, "  actual    nothing")?,
+        }
+        if let (Some(expected), Some(actual)) =
+            (expected.sent_as(), actual.as_ref().and_then(EventKind::sent_as))
+        {
+            write!(f, "\n  from      {actual}, and not {expected}")?;
+        }
+        write!(f, "\n  the last events that both have in common:")?;
+        for (number, kind) in recent {
+            write!(f, "\n    {process}:{}  {kind}", number.0)?;
+        }
+        if recent.is_empty() {
+            write!(f, "\n    none")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { process, next, waits_for, waiting } = self;
+        let Some((number, kind)) = next else {
+            return write!(f, "{process} has not come");
+        };
+        write!(f, "{process} waits for {process}:{}  {kind}", number.0)?;
+        if let Some(departure) = waits_for {
+            write!(f, "\n  which is sent by {departure}, and that has not happened")?;
+        }
+        for AtTurn { kind, number } in waiting {
+            match number {
+                Some(number) => {
+                    write!(f, "\n  waits for its turn: {process}:{}  {kind}", number.0)?
+                }
+                None => write!(f, "\n  not recorded: {kind}")?,
+            }
+        }
+        Ok(())
+    }
+}
