@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use ddbx_protocol::{
-    CallId, ChoiceName, ConnectionId, ControlId, Delay, EventId, EventKind, EventNumber,
-    MethodName, PointLabel, ProcessName, RealTime, SessionName,
+    CallId, CallPath, ChoiceName, ConnectionId, ControlId, Delay, End, EventId, EventKind,
+    EventNumber, MethodName, PointLabel, ProcessName, RealTime, SessionName, Shared,
 };
 use ddbx_recording::format::VERSION;
 use ddbx_recording::{
@@ -70,9 +70,9 @@ fn describe(directory: &Path) -> String {
 /// Every kind of entry, in more than one block.
 fn make(directory: &Path) {
     let (gateway, orders) = (process("gateway"), process("orders"));
-    let control = ControlId::root(&gateway, "main").unwrap();
-    let child = control.child("pollér").unwrap();
-    let call = |nth| CallId { control: control.clone(), nth };
+    let main = ControlId::root(&gateway, "main").unwrap();
+    let child = main.child("pollér").unwrap();
+    let call = |path: &[u32]| CallId { control: main.clone(), path: CallPath::new(path).unwrap() };
     let method = || MethodName::new("Orders.place").unwrap();
     let at = |process: &ProcessName, number| EventId {
         process: process.clone(),
@@ -82,43 +82,50 @@ fn make(directory: &Path) {
     let label = PointLabel::new("here").unwrap();
     let name = ChoiceName::new("replica").unwrap();
     let choice =
-        Choice { control: control.clone(), name, value: ChoiceValue::new([7, 0, 255]).unwrap() };
+        Choice { control: main.clone(), name, value: ChoiceValue::new([7, 0, 255]).unwrap() };
     let gap = |missing, why| Entry::Gap(Gap { missing, why });
+    let entered = |nth, what, from| EventKind::Entered { control: main.clone(), nth, what, from };
+    let arrived = |path: &[u32], sent_as| EventKind::CallArrived {
+        call: call(path),
+        method: method(),
+        sent_as,
+    };
+    let has_answer = |path: &[u32], sent_as| EventKind::ReturnArrived { call: call(path), sent_as };
 
     let at_gateway = [
         event(1, 0, EventKind::Connected { connection: connection() }),
-        event(2, 0, EventKind::Spawned { control: control.clone(), child: child.clone() }),
-        event(3, 0, EventKind::CallSent { call: call(1), method: method() }),
+        event(2, 0, EventKind::Spawned { control: main.clone(), by: None }),
+        event(3, 0, EventKind::Spawned { control: child.clone(), by: Some(main.clone()) }),
+        event(4, 0, EventKind::CallSent { call: call(&[1]), method: method() }),
         Entry::Choice(choice),
-        event(
-            4,
-            2_000_000_000,
-            EventKind::ReturnArrived { call: call(1), sent_as: Some(at(&orders, 3)) },
-        ),
-        event(5, 2_000_000_000, EventKind::CallSent { call: call(2), method: method() }),
-        event(6, 0, EventKind::DeadlineExpired { call: call(2) }),
-        event(7, 0, EventKind::Cancelled { call: call(2), sent_as: None }),
+        event(5, 2_000_000_000, has_answer(&[1], Some(at(&orders, 5)))),
+        event(6, 2_000_000_000, EventKind::CallSent { call: call(&[2]), method: method() }),
+        event(7, 0, EventKind::DeadlineExpired { call: call(&[2]), end: End::Caller }),
+        event(8, 0, EventKind::Cancelled { call: call(&[2]), end: End::Caller }),
+        event(9, 0, EventKind::Fired { control: child.clone(), timer: 3 }),
         gap(3, Why::DiskFull),
-        event(11, 0, EventKind::ReturnArrived { call: call(5), sent_as: None }),
-        event(12, 0, EventKind::Ended { control: child }),
+        event(13, 0, has_answer(&[5], None)),
+        event(14, 0, EventKind::Ended { control: child.clone() }),
     ];
     let at_orders = [
         event(1, 0, EventKind::Accepted { connection: connection(), sent_as: at(&gateway, 1) }),
-        event(
-            2,
-            0,
-            EventKind::CallArrived { call: call(1), method: method(), sent_as: at(&gateway, 3) },
-        ),
-        event(3, 0, EventKind::ReturnSent { call: call(1) }),
-        event(
-            4,
-            0,
-            EventKind::CallArrived { call: call(2), method: method(), sent_as: at(&gateway, 5) },
-        ),
-        event(5, 0, EventKind::Point { control: control.clone(), label }),
-        event(6, 0, EventKind::Cancelled { call: call(2), sent_as: Some(at(&gateway, 7)) }),
+        event(2, 0, arrived(&[1], Some(at(&gateway, 4)))),
+        event(3, 0, EventKind::CallSent { call: call(&[1, 1]), method: method() }),
+        event(4, 0, has_answer(&[1, 1], None)),
+        event(5, 0, EventKind::ReturnSent { call: call(&[1]) }),
+        event(6, 0, arrived(&[2], Some(at(&gateway, 6)))),
+        event(7, 0, entered(1, Shared::Lock, None)),
+        event(8, 0, entered(2, Shared::Read, None)),
+        event(9, 0, entered(3, Shared::Write, None)),
+        event(10, 0, entered(4, Shared::Permit, None)),
+        event(11, 0, entered(5, Shared::Notice, None)),
+        event(12, 0, entered(6, Shared::Message, Some(child))),
+        event(13, 0, EventKind::Point { control: main.clone(), label }),
+        event(14, 0, EventKind::DeadlineExpired { call: call(&[2]), end: End::Callee }),
+        event(15, 0, EventKind::Cancelled { call: call(&[2]), end: End::Callee }),
+        event(16, 0, arrived(&[7], None)),
         gap(1, Why::QueueFull),
-        event(8, 0, EventKind::Closed { connection: connection() }),
+        event(18, 0, EventKind::Closed { connection: connection() }),
     ];
     write(directory, &gateway, &at_gateway);
     write(directory, &orders, &at_orders);

@@ -1,8 +1,8 @@
 //! Whatever is written is read back.
 
 use ddbx_protocol::{
-    CallId, ChoiceName, ConnectionId, ControlId, Delay, EventId, EventKind, EventNumber,
-    MethodName, PointLabel, ProcessName, RealTime,
+    CallId, CallPath, ChoiceName, ConnectionId, ControlId, Delay, End, EventId, EventKind,
+    EventNumber, MethodName, PointLabel, ProcessName, RealTime, Shared,
 };
 use ddbx_recording::format::body::{Decoder, Encoder};
 use ddbx_recording::format::{HEAD_BYTES, Head, check_block};
@@ -32,27 +32,53 @@ fn event_id() -> impl Strategy<Value = EventId> {
         .prop_map(|(process, number)| EventId { process, number: EventNumber(number) })
 }
 
+/// Short paths that have much in common, and some of any length.
+fn path() -> impl Strategy<Value = CallPath> {
+    let number = || prop_oneof![5 => 1u32..4, 1 => any::<u32>()];
+    prop_oneof![
+        9 => prop::collection::vec(number(), 1..5),
+        1 => prop::collection::vec(number(), CallPath::DEPTH_MAX - 1..=CallPath::DEPTH_MAX),
+    ]
+    .prop_map(|numbers| CallPath::new(&numbers).unwrap())
+}
+
+fn shared() -> impl Strategy<Value = Shared> {
+    prop_oneof![
+        Just(Shared::Lock),
+        Just(Shared::Read),
+        Just(Shared::Write),
+        Just(Shared::Permit),
+        Just(Shared::Notice),
+        Just(Shared::Message),
+    ]
+}
+
 fn kind() -> impl Strategy<Value = EventKind> {
-    let call = || (control(), nearly(1..4)).prop_map(|(control, nth)| CallId { control, nth });
+    let call = || (control(), path()).prop_map(|(control, path)| CallId { control, path });
     let method = || "[A-C]\\.[a-c]".prop_map(|name| MethodName::new(name).unwrap());
     let label = "[a-c]{1,2}".prop_map(|name| PointLabel::new(name).unwrap());
     let connection =
         || (process(), any::<u32>()).prop_map(|(client, nth)| ConnectionId { client, nth });
-    let maybe = || prop::option::of(event_id());
+    let sent = || prop::option::of(event_id());
+    let perhaps = || prop::option::of(control());
+    let end = || prop_oneof![Just(End::Caller), Just(End::Callee)];
     prop_oneof![
         (call(), method()).prop_map(|(call, method)| EventKind::CallSent { call, method }),
-        (call(), method(), event_id()).prop_map(|(call, method, sent_as)| EventKind::CallArrived {
+        (call(), method(), sent()).prop_map(|(call, method, sent_as)| EventKind::CallArrived {
             call,
             method,
             sent_as
         }),
         call().prop_map(|call| EventKind::ReturnSent { call }),
-        (call(), maybe()).prop_map(|(call, sent_as)| EventKind::ReturnArrived { call, sent_as }),
-        call().prop_map(|call| EventKind::DeadlineExpired { call }),
-        (call(), maybe()).prop_map(|(call, sent_as)| EventKind::Cancelled { call, sent_as }),
-        (control(), control()).prop_map(|(control, child)| EventKind::Spawned { control, child }),
+        (call(), sent()).prop_map(|(call, sent_as)| EventKind::ReturnArrived { call, sent_as }),
+        (call(), end()).prop_map(|(call, end)| EventKind::DeadlineExpired { call, end }),
+        (call(), end()).prop_map(|(call, end)| EventKind::Cancelled { call, end }),
+        (control(), perhaps()).prop_map(|(control, by)| EventKind::Spawned { control, by }),
         control().prop_map(|control| EventKind::Ended { control }),
         (control(), label).prop_map(|(control, label)| EventKind::Point { control, label }),
+        (control(), nearly(1..4)).prop_map(|(control, timer)| EventKind::Fired { control, timer }),
+        (control(), nearly(1..4), shared(), perhaps())
+            .prop_map(|(control, nth, what, from)| EventKind::Entered { control, nth, what, from }),
         connection().prop_map(|connection| EventKind::Connected { connection }),
         (connection(), event_id())
             .prop_map(|(connection, sent_as)| EventKind::Accepted { connection, sent_as }),
@@ -136,7 +162,7 @@ proptest! {
 
     /// Bytes whose sums fit, but that no writer has written.
     #[test]
-    fn any_body_is_entries_or_an_error(mut body: Vec<u8>, kinds in prop::collection::vec(0u8..14, 0..8)) {
+    fn any_body_is_entries_or_an_error(mut body: Vec<u8>, kinds in prop::collection::vec(0u8..16, 0..8)) {
         for (byte, kind) in body.iter_mut().step_by(5).zip(kinds) {
             *byte = kind;
         }

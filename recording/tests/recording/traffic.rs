@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "shared by tests and examples")]
 
 use ddbx_protocol::{
-    CallId, ConnectionId, ControlId, Delay, EventId, EventKind, EventNumber, MethodName,
+    CallId, CallPath, ConnectionId, ControlId, Delay, EventId, EventKind, EventNumber, MethodName,
     PointLabel, ProcessName, RealTime,
 };
 use ddbx_recording::Moment;
@@ -73,7 +73,9 @@ pub fn shop(
                     format!("traffic/Gateway.buy-{hash:016x}-{}", purchase / 3 + 1)
                 }
             };
-            at = plan.purchase(at, &ControlId::new(control).unwrap(), &mut nth);
+            nth += 1;
+            let (control, path) = (ControlId::new(control).unwrap(), CallPath::root(nth));
+            at = plan.purchase(at, CallId { control, path });
             at += plan.rng.i64(0..5_000_000);
         }
     }
@@ -104,15 +106,21 @@ impl Plan {
         }
     }
 
-    fn purchase(&mut self, at: i64, control: &ControlId, nth: &mut u64) -> i64 {
-        let buy = self.send(at, control, nth, TRAFFIC, GATEWAY, "Gateway.buy");
-        let place = self.send(buy.at, control, nth, GATEWAY, ORDERS, "Orders.place");
-        let lookup = self.send(place.at, control, nth, ORDERS, REGISTRY, "Registry.lookup");
+    /// What is called while a call is handled, is numbered within it.
+    fn purchase(&mut self, at: i64, call: CallId) -> i64 {
+        let within = |outer: &Arrived, nth| CallId {
+            control: outer.call.control.clone(),
+            path: outer.call.path.child(nth),
+        };
+        let buy = self.send(at, call, TRAFFIC, GATEWAY, "Gateway.buy");
+        let place = self.send(buy.at, within(&buy, 1), GATEWAY, ORDERS, "Orders.place");
+        let lookup = self.send(place.at, within(&place, 1), ORDERS, REGISTRY, "Registry.lookup");
         let at = self.answer(&lookup, lookup.at);
-        let reserve = self.send(at, control, nth, ORDERS, INVENTORY, "Inventory.reserve");
-        let authorise = self.send(at + 3_000, control, nth, ORDERS, PAYMENTS, "Payments.authorise");
-        let (control, label) = (control.clone(), PointLabel::new("reserved").unwrap());
-        let point = EventKind::Point { control: control.clone(), label };
+        let reserve = self.send(at, within(&place, 2), ORDERS, INVENTORY, "Inventory.reserve");
+        let authorise =
+            self.send(at + 3_000, within(&place, 3), ORDERS, PAYMENTS, "Payments.authorise");
+        let label = PointLabel::new("reserved").unwrap();
+        let point = EventKind::Point { control: buy.call.control.clone(), label };
         self.events.push(Planned {
             at: reserve.at + 1_000,
             process: INVENTORY,
@@ -120,23 +128,13 @@ impl Plan {
         });
         let at =
             self.answer(&reserve, reserve.at + 2_000).max(self.answer(&authorise, authorise.at));
-        let charge = self.send(at, &control, nth, ORDERS, PAYMENTS, "Payments.charge");
+        let charge = self.send(at, within(&place, 4), ORDERS, PAYMENTS, "Payments.charge");
         let at = self.answer(&charge, charge.at);
         let at = self.answer(&place, at);
         self.answer(&buy, at)
     }
 
-    fn send(
-        &mut self,
-        at: i64,
-        control: &ControlId,
-        nth: &mut u64,
-        from: usize,
-        to: usize,
-        method: &str,
-    ) -> Arrived {
-        *nth += 1;
-        let call = CallId { control: control.clone(), nth: *nth };
+    fn send(&mut self, at: i64, call: CallId, from: usize, to: usize, method: &str) -> Arrived {
         let method = MethodName::new(method).unwrap();
         let message = self.message();
         let departs = EventKind::CallSent { call: call.clone(), method: method.clone() };
@@ -186,7 +184,7 @@ impl Plan {
                     kind
                 }
                 What::CallArrives(call, method, message) => {
-                    EventKind::CallArrived { call, method, sent_as: sent_as(message) }
+                    EventKind::CallArrived { call, method, sent_as: Some(sent_as(message)) }
                 }
                 What::ReturnArrives(call, message) => {
                     EventKind::ReturnArrived { call, sent_as: Some(sent_as(message)) }

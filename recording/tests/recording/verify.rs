@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ddbx_protocol::{EventKind, EventNumber, ProcessName};
+use ddbx_protocol::{EventId, EventKind, EventNumber, ProcessName};
 use ddbx_recording::{Entry, Finding, Gap, Moment, Recording, Tail, Verification, Why, verify};
 
 use crate::directory::record;
@@ -102,7 +102,7 @@ fn an_arrival_must_name_its_own_departure() {
         let EventKind::CallArrived { call, .. } = &mut moment(&mut logs[ORDERS].1[at]).kind else {
             panic!("not an arrival");
         };
-        call.nth += 1;
+        call.path = call.path.child(1);
     });
     assert!(matches!(found.findings[..], [Finding::OtherDeparture { .. }]), "{:?}", found.findings);
 }
@@ -119,7 +119,7 @@ fn nothing_arrives_before_it_was_sent() {
         let EventKind::CallArrived { sent_as, .. } = &mut moment(&mut gateway[arrives]).kind else {
             panic!("not an arrival");
         };
-        (sent_as.process, sent_as.number) = (process, number);
+        *sent_as = Some(EventId { process, number });
     });
     let [Finding::BeforeDeparture { arrival, departure }] = &found.findings[..] else {
         panic!("{:?}", found.findings);
