@@ -68,7 +68,8 @@ pub fn join(
         let wanted = directory.join(folder(&name, start));
         let command = command.clone();
         let manifest = ProcessManifest { process: name.clone(), start, pid, command };
-        write(&fresh.path().join(PROCESS_FILE), &manifest::encode(&manifest)).map_err(failed)?;
+        let bytes = manifest::to_file(&wanted.join(PROCESS_FILE), &manifest)?;
+        write(&fresh.path().join(PROCESS_FILE), &bytes).map_err(failed)?;
         sync(fresh.path()).map_err(failed)?;
         match fs::rename(fresh.path(), &wanted) {
             Ok(()) => {
@@ -118,20 +119,25 @@ fn claim_session(
     session: &SessionManifest,
 ) -> Result<SessionManifest, JoinError> {
     let path = directory.join(SESSION_FILE);
-    let failed = |source| JoinError::Io { path: path.clone(), source };
     if !path.exists() {
-        let mut file =
-            tempfile::Builder::new().prefix(".new-").tempfile_in(directory).map_err(failed)?;
-        file.write_all(&manifest::encode(session)).map_err(failed)?;
-        file.as_file().sync_all().map_err(failed)?;
-        match file.persist_noclobber(&path) {
-            Err(refused) if refused.error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed(refused.error));
-            }
-            _ => {}
-        }
+        let bytes = manifest::to_file(&path, session)?;
+        let written = write_new(&path, &bytes);
+        written.map_err(|source| JoinError::Io { path: path.clone(), source })?;
     }
     Ok(manifest::read(&path)?)
+}
+
+/// Makes a file that is complete from the start; false if there is one already.
+pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let directory = path.parent().unwrap_or(path);
+    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(path) {
+        Ok(_) => sync(directory).map(|()| true),
+        Err(refused) if refused.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(refused) => Err(refused.error),
+    }
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -58,7 +58,7 @@ mod writer;
 
 pub use directory::{JoinError, NewProcess, join, session_in};
 pub use entry::{Choice, ChoiceValue, Entry, Gap, Moment, ValueTooLong, Why};
-pub use manifest::{Keep, ManifestError, ProcessManifest, SessionManifest};
+pub use manifest::{Keep, ManifestError, ProcessManifest, Program, SessionManifest};
 pub use queue::Queue;
 pub use reader::{
     Damage, Log, LogReader, OpenError, Position, ReadError, Recorded, Recording, SegmentReader,

@@ -18,8 +18,8 @@ use crate::format::VERSION;
 /// Of what is kept of a log, one segment is this part.
 pub(crate) const SEGMENTS_KEPT: u64 = 4;
 
-/// No manifest is longer.
-const BYTES_MAX: u64 = 1024 * 1024;
+/// No manifest is longer: one has room for the file that says what was started.
+const BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// How much of each log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,13 +53,26 @@ pub struct SessionManifest {
     pub ddbx: String,
     /// How much of each log is kept.
     pub keep: Keep,
+    /// What was run, if it was started from a file: so that a replay can start the
+    /// same processes without it.
+    pub program: Option<Program>,
+}
+
+/// The file that says which processes are started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Its absolute path. What it names without one lies relative to that.
+    pub file: String,
+    /// Its content.
+    pub text: String,
 }
 
 impl SessionManifest {
-    /// A recording by this ddbx.
+    /// A recording by this ddbx, of processes that were started one by one.
     pub fn new(session: SessionName, created: impl Into<String>, keep: Keep) -> Self {
         let ddbx = env!("CARGO_PKG_VERSION").to_owned();
-        Self { session, created: created.into(), ddbx, keep }
+        Self { session, created: created.into(), ddbx, keep, program: None }
     }
 }
 
@@ -92,8 +105,16 @@ struct Format {
     format: u16,
 }
 
-/// The content of a manifest's file.
-pub(crate) fn encode(manifest: &impl Serialize) -> Vec<u8> {
+/// The content of the manifest's file at `path`, if it is not too long to be read.
+pub(crate) fn to_file(path: &Path, manifest: &impl Serialize) -> Result<Vec<u8>, ManifestError> {
+    let bytes = encode(manifest);
+    match bytes.len() as u64 {
+        len if len > BYTES_MAX => Err(ManifestError::TooLong { path: path.to_owned(), len }),
+        _ => Ok(bytes),
+    }
+}
+
+fn encode(manifest: &impl Serialize) -> Vec<u8> {
     let content = serde_json::to_vec(manifest).expect("names and numbers are JSON");
     let crc32 = format!("{:08x}", crc32fast::hash(&content));
     let sealed = Sealed { format: VERSION, crc32, manifest };
@@ -145,6 +166,16 @@ pub enum ManifestError {
         path: PathBuf,
         /// Its version.
         found: u16,
+    },
+    /// It would be too long to be read.
+    #[error(
+        "{path} would have {len} bytes, and {BYTES_MAX} are allowed: start the processes with a shorter ddbx.toml and shorter commands"
+    )]
+    TooLong {
+        /// Which file.
+        path: PathBuf,
+        /// How long it would be.
+        len: u64,
     },
     /// It has changed since it was written.
     #[error("{path} is not as ddbx wrote it: restore it from a copy, or record again")]

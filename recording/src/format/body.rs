@@ -3,7 +3,7 @@
 //! An entry begins with a byte: its kind in the low four bits, then what is not as
 //! usual. An event follows the one before it by one, has its delay, and is about the
 //! same call of its control or the next one; times, departures and all else differ
-//! little. Five to eight bytes hold an event.
+//! little. Some eight bytes hold an event.
 //!
 //! `encode.rs` and `decode.rs` mirror each other; what they remember from entry to
 //! entry is one type, so that they cannot disagree.

@@ -7,8 +7,8 @@ use std::thread;
 
 use ddbx_protocol::{ProcessName, RealTime, SessionName};
 use ddbx_recording::{
-    Entry, Files, JoinError, Keep, LogWriter, NewProcess, OpenError, Options, ReadError, Recording,
-    SessionManifest, Tail, join,
+    Entry, Files, JoinError, Keep, LogWriter, NewProcess, OpenError, Options, Program, ReadError,
+    Recording, SessionManifest, Tail, join,
 };
 
 use crate::traffic::{Controls, shop};
@@ -92,6 +92,25 @@ fn what_is_not_a_private_recording_of_this_session_is_refused() {
     fs::set_permissions(&directory, Permissions::from_mode(0o777)).unwrap();
     let refused = join(&directory, &session(Keep::All), new_process(&name)).unwrap_err();
     assert!(matches!(refused, JoinError::NotPrivate(_)), "{refused}");
+}
+
+#[test]
+fn whoever_comes_first_says_what_was_started() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("recording");
+    let name = ProcessName::new("orders").unwrap();
+    let file = "/srv/shop/ddbx.toml".to_owned();
+    let text = "\n\"".repeat(512 * 1024);
+    let mut first = session(Keep::All);
+    first.program = Some(Program { file: file.clone(), text: text.clone() });
+    join(&directory, &first, new_process(&name)).unwrap();
+    join(&directory, &session(Keep::All), new_process(&name)).unwrap();
+    let found = Recording::open(&directory).unwrap().session().program.clone().unwrap();
+    assert!(found.file == file && found.text == text, "1 MiB fits, whatever is in it");
+    first.program = Some(Program { file, text: text.repeat(2) });
+    let refused =
+        join(&temporary.path().join("other"), &first, new_process(&name)).unwrap_err().to_string();
+    assert!(refused.contains("a shorter ddbx.toml"), "{refused}");
 }
 
 #[test]

@@ -13,8 +13,8 @@ use ddbx_protocol::{
 };
 use ddbx_recording::format::VERSION;
 use ddbx_recording::{
-    Choice, ChoiceValue, Entry, Gap, Keep, LogWriter, Moment, NewProcess, Options, Recording,
-    SessionManifest, Why, join, verify,
+    Choice, ChoiceValue, Entry, Gap, Keep, LogWriter, Moment, NewProcess, Options, Program,
+    Recording, SessionManifest, Why, join, verify,
 };
 
 fn golden() -> PathBuf {
@@ -137,6 +137,10 @@ fn write(directory: &Path, process: &ProcessName, entries: &[Entry]) {
         created: "2026-01-01T00:00:00Z".to_owned(),
         ddbx: "0.1.0".to_owned(),
         keep: Keep::All,
+        program: Some(Program {
+            file: "/srv/shop/ddbx.toml".to_owned(),
+            text: "[[process]]\nname = \"gateway\"\n".to_owned(),
+        }),
     };
     let command = Some(vec!["shop".to_owned(), process.to_string()]);
     let new = NewProcess { name: process.clone(), pid: 42, command };

@@ -18,7 +18,8 @@ fn process() -> impl Strategy<Value = ProcessName> {
 }
 
 fn control() -> impl Strategy<Value = ControlId> {
-    prop_oneof![9 => "[a-c]/(main|é[a-d])(/x){0,2}", 1 => "[a-c]/[x-z]{4000,4094}"]
+    let long = ("[a-c]/[x-z]", 4000..4094usize).prop_map(|(name, more)| name + &"x".repeat(more));
+    prop_oneof![9 => "[a-c]/(main|é[a-d])(/x){0,2}", 1 => long]
         .prop_map(|name| ControlId::new(name).unwrap())
 }
 
@@ -32,12 +33,13 @@ fn event_id() -> impl Strategy<Value = EventId> {
         .prop_map(|(process, number)| EventId { process, number: EventNumber(number) })
 }
 
-/// Short paths that have much in common, and some of any length.
+/// Short paths that have much in common, and some as long as can be.
 fn path() -> impl Strategy<Value = CallPath> {
     let number = || prop_oneof![5 => 1u32..4, 1 => any::<u32>()];
+    let deep = (number(), CallPath::DEPTH_MAX - 1..=CallPath::DEPTH_MAX);
     prop_oneof![
         9 => prop::collection::vec(number(), 1..5),
-        1 => prop::collection::vec(number(), CallPath::DEPTH_MAX - 1..=CallPath::DEPTH_MAX),
+        1 => deep.prop_map(|(number, depth)| vec![number; depth]),
     ]
     .prop_map(|numbers| CallPath::new(&numbers).unwrap())
 }
