@@ -1,4 +1,5 @@
-//! Cuts a recording at every byte and changes every bit of it:
+//! Cuts a recording at every byte and changes every bit of it, first a log of this size
+//! and then all files of a smaller one that is finished:
 //! `cargo run --release -p ddbx-recording --example torture -- 64KiB`.
 
 #![allow(clippy::unwrap_used)]
@@ -10,6 +11,8 @@ use std::time::Instant;
 mod damage;
 #[path = "../tests/recording/memory.rs"]
 mod memory;
+#[path = "../tests/recording/sealed.rs"]
+mod sealed;
 #[path = "../tests/recording/traffic.rs"]
 mod traffic;
 
@@ -41,6 +44,30 @@ fn main() {
         "{len} bytes, {} entries: cut at {} places, {} bits changed, all noticed, every prefix exact ({:.0?})",
         log.entries.len(),
         len + 1,
+        len * 8,
+        start.elapsed()
+    );
+    finished(kib * 1024 / 16, workers);
+}
+
+/// All of a finished recording is read again for every change, so it is smaller.
+fn finished(log_bytes: usize, workers: usize) {
+    let start = Instant::now();
+    let len = thread::scope(|scope| {
+        let work = |worker| {
+            let sealed = sealed::Sealed::new(log_bytes);
+            for byte in (worker..sealed.len()).step_by(workers) {
+                sealed.cut(byte..byte + 1);
+                sealed.change(byte * 8..byte * 8 + 8);
+            }
+            sealed.len()
+        };
+        let workers: Vec<_> =
+            (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).max().unwrap_or_default()
+    });
+    println!(
+        "a finished recording of {len} bytes, manifests included: cut at {len} places, {} bits changed, all noticed ({:.0?})",
         len * 8,
         start.elapsed()
     );

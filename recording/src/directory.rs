@@ -6,6 +6,7 @@
 //!     process.json
 //!     000001.log
 //! inventory@2/             it was started again
+//! seal.json                the end: what all of that was when the run was over
 //! ```
 //!
 //! A process makes its directory under another name, manifest included, and then
@@ -13,6 +14,7 @@
 //! two processes that want the same name get different ones. No name of a process
 //! contains `@`.
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{
@@ -24,10 +26,11 @@ use ddbx_protocol::{ProcessName, SessionName};
 use thiserror::Error;
 
 use crate::manifest::{self, ManifestError, ProcessManifest, SessionManifest};
-use crate::storage::Files;
+use crate::storage::{Files, Segment};
 
 pub(crate) const SESSION_FILE: &str = "session.json";
 pub(crate) const PROCESS_FILE: &str = "process.json";
+pub(crate) const SEAL_FILE: &str = "seal.json";
 
 /// How often a process may be started in one recording.
 const STARTS_MAX: u32 = 10_000;
@@ -52,6 +55,9 @@ pub fn join(
 ) -> Result<Files, JoinError> {
     let failed = |source| JoinError::Io { path: directory.to_owned(), source };
     make_private(directory)?;
+    if directory.join(SEAL_FILE).exists() {
+        return Err(JoinError::Finished(directory.to_owned()));
+    }
     let found = claim_session(directory, session)?;
     if found.session != session.session || found.keep != session.keep {
         let path = directory.to_owned();
@@ -98,6 +104,34 @@ pub fn session_in(directory: &Path) -> Result<Option<SessionManifest>, ManifestE
 /// The name of a process's directory.
 pub(crate) fn folder(process: &ProcessName, start: u32) -> String {
     format!("{process}@{start}")
+}
+
+/// Whether this is what a process's directory is called.
+pub(crate) fn is_folder(name: &str) -> bool {
+    name.contains('@')
+}
+
+/// The files of a recording, by their paths within it; the seal is not one of them.
+pub(crate) fn files(directory: &Path) -> io::Result<BTreeMap<String, PathBuf>> {
+    let mut found = BTreeMap::new();
+    for (name, path) in entries(directory)? {
+        if is_folder(&name) {
+            let files = entries(&path)?.into_iter();
+            let counts = |file: &str| file == PROCESS_FILE || Segment::of_file_name(file).is_some();
+            let ours = files.filter(|(file, _)| counts(file));
+            found.extend(ours.map(|(file, path)| (format!("{name}/{file}"), path)));
+        } else if name == SESSION_FILE {
+            found.insert(name, path);
+        }
+    }
+    Ok(found)
+}
+
+/// What is in a directory: names and paths.
+pub(crate) fn entries(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let named =
+        |entry: fs::DirEntry| (entry.file_name().to_string_lossy().into_owned(), entry.path());
+    fs::read_dir(directory)?.map(|entry| entry.map(named)).collect()
 }
 
 /// Makes the directory for us alone. One that is there must be ours, and nobody
@@ -175,6 +209,9 @@ pub enum JoinError {
         /// Which session.
         session: SessionName,
     },
+    /// The run that was recorded there is over.
+    #[error("{0}: this recording is finished: record into a new directory")]
+    Finished(PathBuf),
     /// The session's manifest cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ddbx_protocol::{
     ChoiceName, ControlId, Delay, Event, EventId, EventKind, EventNumber, ProcessName, RealTime,
 };
+use serde::Serialize;
 use thiserror::Error;
 
 /// One line of a log.
@@ -100,12 +101,16 @@ pub struct Gap {
 }
 
 /// Why entries were lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Error)]
+#[serde(rename_all = "snake_case")]
 pub enum Why {
     /// The program was faster than its recorder.
+    #[error("the program was faster than its recorder")]
     QueueFull,
     /// There was no room on the disk.
+    #[error("the disk was full")]
     DiskFull,
     /// The disk refused to write.
+    #[error("the disk refused to write")]
     DiskError,
 }

@@ -3,7 +3,8 @@
 //!
 //! A recording is a directory. Each process adds a directory of its own to it, with
 //! a manifest and a log; nobody coordinates them. A log is written while the program
-//! runs and can be read meanwhile. Nothing that goes wrong here is the program's
+//! runs and can be read meanwhile. When the run is over, a seal says what is in it, so
+//! that nothing is lost or changed afterwards without a word. Nothing that goes wrong here is the program's
 //! problem: what cannot be written is counted, and a gap in the log says so.
 //!
 //! The program's threads put [`Entry`]s into a [`Queue`], which never blocks; one
@@ -50,8 +51,11 @@ mod directory;
 mod entry;
 pub mod format;
 mod manifest;
+mod merged;
 mod queue;
 mod reader;
+mod replayable;
+mod seal;
 mod storage;
 mod verify;
 mod writer;
@@ -59,11 +63,14 @@ mod writer;
 pub use directory::{JoinError, NewProcess, join, session_in};
 pub use entry::{Choice, ChoiceValue, Entry, Gap, Moment, ValueTooLong, Why};
 pub use manifest::{Keep, ManifestError, ProcessManifest, Program, SessionManifest};
+pub use merged::{Departure, Merged, MergedEntry, Step, merged};
 pub use queue::Queue;
 pub use reader::{
     Damage, Log, LogReader, OpenError, Position, ReadError, Recorded, Recording, SegmentReader,
     Source, Tail,
 };
+pub use replayable::{NotReplayable, is_replayable};
+pub use seal::{Breach, Seal, SealError, SealedFile, seal};
 pub use storage::{Files, Segment, Storage};
-pub use verify::{Finding, LogSummary, Verification, verify};
+pub use verify::{Finding, LogSummary, LostEntries, Verification, verify};
 pub use writer::{CloseError, Counters, LogWriter, Options};

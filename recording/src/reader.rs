@@ -9,12 +9,15 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::directory::{PROCESS_FILE, SESSION_FILE, folder};
+use crate::directory::{PROCESS_FILE, SEAL_FILE, SESSION_FILE, entries, files, folder, is_folder};
 use crate::entry::Entry;
 use crate::format::FormatError;
 use crate::manifest::{self, Keep, ManifestError, ProcessManifest, SessionManifest};
+use crate::seal::Seal;
 use crate::storage::Segment;
 
 mod segment;
@@ -24,25 +27,23 @@ pub use segment::{SegmentReader, Source};
 /// A recording: what it is of, and its logs.
 #[derive(Clone, Debug)]
 pub struct Recording {
+    directory: PathBuf,
     session: SessionManifest,
     logs: Vec<Log>,
+    seal: Option<Seal>,
 }
 
 impl Recording {
     /// Reads the manifests.
     pub fn open(directory: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Io { path: directory.to_owned(), source };
-        let session: SessionManifest = match manifest::read(&directory.join(SESSION_FILE)) {
-            Err(ManifestError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Err(OpenError::NotARecording(directory.to_owned()));
-            }
-            read => read?,
+        let session: SessionManifest = match if_there(&directory.join(SESSION_FILE))? {
+            Some(session) => session,
+            None => return Err(OpenError::NotARecording(directory.to_owned())),
         };
         let mut logs = Vec::new();
-        for entry in fs::read_dir(directory).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if !name.contains('@') {
+        for (name, path) in entries(directory).map_err(failed)? {
+            if !is_folder(&name) {
                 continue;
             }
             let manifest: ProcessManifest = manifest::read(&path.join(PROCESS_FILE))?;
@@ -55,7 +56,27 @@ impl Recording {
             let key = |log: &Log| (log.manifest.process.clone(), log.manifest.start);
             key(a).cmp(&key(b))
         });
-        Ok(Self { session, logs })
+        let seal = if_there(&directory.join(SEAL_FILE))?;
+        Ok(Self { directory: directory.to_owned(), session, logs, seal })
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What it held when it was finished, if it is.
+    pub fn seal(&self) -> Option<&Seal> {
+        self.seal.as_ref()
+    }
+
+    /// How many bytes it has on the disk now.
+    pub fn bytes(&self) -> io::Result<u64> {
+        let mut bytes = 0;
+        for path in files(&self.directory)?.into_values() {
+            bytes += fs::metadata(path)?.len();
+        }
+        Ok(bytes)
     }
 
     /// What the processes have in common.
@@ -66,6 +87,15 @@ impl Recording {
     /// The logs, by the names of their processes and then by start.
     pub fn logs(&self) -> &[Log] {
         &self.logs
+    }
+}
+
+fn if_there<T: Serialize + DeserializeOwned>(path: &Path) -> Result<Option<T>, ManifestError> {
+    match manifest::read(path) {
+        Err(ManifestError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        read => read.map(Some),
     }
 }
 
@@ -90,18 +120,18 @@ impl Log {
 
     /// Reads it from the first entry that is kept.
     pub fn read(&self) -> Result<LogReader, ReadError> {
-        let failed = |source| ReadError::Io { path: self.directory.clone(), source };
-        let mut oldest: Option<Segment> = None;
-        for entry in fs::read_dir(&self.directory).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            let found = Segment::of_file_name(&name.to_string_lossy());
-            oldest = oldest.into_iter().chain(found).min();
-        }
-        let segment = match (oldest, self.keep) {
+        let segment = match (self.segments()?.min(), self.keep) {
             (Some(oldest), Keep::LastMib(_)) => oldest,
             (None, _) | (_, Keep::All) => Segment::FIRST,
         };
         Ok(LogReader { log: self.clone(), segment, reader: None, has_failed: false })
+    }
+
+    /// The parts of it that are there.
+    fn segments(&self) -> Result<impl Iterator<Item = Segment>, ReadError> {
+        let found = entries(&self.directory)
+            .map_err(|source| ReadError::Io { path: self.directory.clone(), source })?;
+        Ok(found.into_iter().filter_map(|(name, _)| Segment::of_file_name(&name)))
     }
 }
 
@@ -211,15 +241,7 @@ impl LogReader {
 
     /// Whether there are segments after the one that is to be read.
     fn has_later(&self) -> Result<bool, ReadError> {
-        let failed = |source| ReadError::Io { path: self.log.directory.clone(), source };
-        for entry in fs::read_dir(&self.log.directory).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            let found = Segment::of_file_name(&name.to_string_lossy());
-            if found.is_some_and(|found| found > self.segment) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(self.log.segments()?.any(|found| found > self.segment))
     }
 
     fn path(&self, segment: Segment) -> PathBuf {

@@ -1,24 +1,20 @@
 //! Whether a recording is whole, and makes sense.
 //!
-//! All logs are read at once. An event is taken when its departure has been, which is
-//! what [`Causality`] judges; if in the end every event has been taken, there is an
-//! order of the whole run in which no message arrives before it is sent. When nothing
-//! can be taken, one arrival is to blame: its departure is not there, or is later
-//! than the arrival itself.
-//!
-//! Every departure is remembered until the end: this takes some hundred bytes each.
+//! It is read in one order of the whole run ([`merged`]): if every arrival comes after
+//! its departure there, no message arrives before it is sent. Whether a departure that
+//! is not there was lost, or was never there, is known when all logs have been read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-use ddbx_protocol::{Causality, Event, EventId, EventKind, EventNumber, ProcessName};
+use ddbx_protocol::{EventId, EventNumber, ProcessName};
 use thiserror::Error;
 
-use crate::manifest::ProcessManifest;
-use crate::reader::{ReadError, Recording, Tail};
-
-mod stream;
-
-use stream::Stream;
+use crate::entry::{Entry, Gap};
+use crate::manifest::{Keep, ProcessManifest};
+use crate::merged::{Departure, MergedEntry, Step, merged};
+use crate::reader::{Log, ReadError, Recording, Tail};
+use crate::seal::Breach;
 
 /// What was found in a recording.
 #[derive(Debug, Default)]
@@ -51,6 +47,8 @@ pub struct LogSummary {
     pub missing: u64,
     /// The first event and the last one.
     pub range: Option<(EventNumber, EventNumber)>,
+    /// How long after the first event the last one came.
+    pub lasted: Duration,
     /// How it ends; none if it is damaged.
     pub tail: Option<Tail>,
 }
@@ -110,145 +108,231 @@ pub enum Finding {
         /// What it names.
         departure: EventId,
     },
+    /// Entries are missing, and the log says so.
+    #[error(transparent)]
+    Gap(LostEntries),
+    /// A log does not say that it ends.
+    #[error("the log of {process} {}", unfinished(*tail))]
+    NotClosed {
+        /// Whose log.
+        process: ProcessName,
+        /// Which of its starts.
+        start: u32,
+        /// How it ends.
+        tail: Tail,
+    },
+    /// The recording is not what it was when it was finished.
+    #[error(transparent)]
+    Breach(#[from] Breach),
+}
+
+/// Entries that are said to be missing.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{} missing {} ({})", counted(gap.missing), self.place(), gap.why)]
+pub struct LostEntries {
+    /// Whose.
+    pub process: ProcessName,
+    /// After which event; 0 if no event before them is there.
+    pub after: EventNumber,
+    /// How many, and why.
+    pub gap: Gap,
+}
+
+impl LostEntries {
+    fn place(&self) -> String {
+        match self.after {
+            EventNumber(0) => format!("at the beginning of {}", self.process),
+            after => format!("after {}:{}", self.process, after.0),
+        }
+    }
+}
+
+fn counted(missing: u64) -> String {
+    if missing == 1 { "1 entry is".to_owned() } else { format!("{missing} entries are") }
+}
+
+fn unfinished(tail: Tail) -> &'static str {
+    match tail {
+        Tail::Closed => "was closed in good order",
+        Tail::Open(_) => "was not closed: its process was killed, or still runs",
+        Tail::Torn(_) => {
+            "ends in the middle of a block: its process was killed while it wrote, or writes now"
+        }
+    }
 }
 
 impl Finding {
     /// Whether something is wrong with the recording.
     pub fn is_wrong(&self) -> bool {
-        !matches!(self, Self::DepartureLost { .. })
+        !matches!(self, Self::DepartureLost { .. } | Self::Gap(_) | Self::NotClosed { .. })
     }
 }
 
-/// Reads a whole recording and checks it: sums, numbers, and that every message was
-/// sent before it arrived.
+/// Reads a whole recording and checks it: sums, numbers, that every message was sent
+/// before it arrived, and, if it is finished, that it is what it was then.
 pub fn verify(recording: &Recording) -> Verification {
-    let mut check = Check::default();
-    let mut streams: Vec<Stream> = Vec::new();
-    for log in recording.logs() {
-        match streams.last_mut() {
-            Some(stream) if stream.process() == &log.manifest().process => stream.add(log.clone()),
-            _ => streams.push(Stream::new(log.clone())),
+    let accounts = recording.logs().iter().map(|log| (key(log), Account::new(log))).collect();
+    let mut check = Check { accounts, absent: Vec::new(), findings: Vec::new() };
+    for step in merged(recording) {
+        match step {
+            Step::Entry(entry) => check.entry(&entry),
+            Step::End { log, tail } => check.end(log, tail),
+            Step::Broken { log, error } => {
+                check.account(log).lose_the_rest();
+                check.findings.push(Finding::Unreadable(error));
+            }
         }
     }
-    for stream in &mut streams {
-        check.findings.extend(stream.advance());
+    check.look_for_absent();
+    if let Some(seal) = recording.seal() {
+        check.findings.extend(seal.check(recording.directory()).into_iter().map(Finding::Breach));
     }
-    let mut all: BTreeMap<ProcessName, Stream> = BTreeMap::new();
-    all.extend(streams.into_iter().map(|stream| (stream.process().clone(), stream)));
-    loop {
-        let mut taken = 0;
-        for stream in all.values_mut() {
-            taken += check.take_all(stream);
-        }
-        if taken == 0 && !check.blame_one(&mut all) {
-            break;
-        }
-    }
-    let logs = all.into_values().flat_map(Stream::into_summaries).collect();
+    let logs = check.accounts.into_values().map(|account| account.summary).collect();
     Verification { logs, findings: check.findings }
 }
 
-#[derive(Default)]
-struct Check {
-    causality: Causality,
-    departures: BTreeMap<EventId, EventKind>,
-    /// Departures of which there are several: a process that was started again
-    /// counts its events anew.
-    ambiguous: BTreeSet<EventId>,
+type Key<'a> = (&'a ProcessName, u32);
+
+fn key(log: &Log) -> Key<'_> {
+    (&log.manifest().process, log.manifest().start)
+}
+
+struct Check<'a> {
+    accounts: BTreeMap<Key<'a>, Account>,
+    /// Arrivals whose departures did not come: arrival, departure.
+    absent: Vec<(EventId, EventId)>,
     findings: Vec<Finding>,
 }
 
-impl Check {
-    /// Takes events of a stream while their departures are there.
-    fn take_all(&mut self, stream: &mut Stream) -> u64 {
-        let mut taken = 0;
-        while let Some(event) = stream.head()
-            && self.causality.observe(event).is_ok()
-        {
-            let event = event.clone();
-            if let Some(departure) = event.kind.sent_as()
-                && !self.ambiguous.contains(departure)
-                && !self.departures.get(departure).is_some_and(|sent| fits(sent, &event.kind))
-            {
-                let (arrival, departure) = (event.id.clone(), departure.clone());
-                self.findings.push(Finding::OtherDeparture { arrival, departure });
-            }
-            if event.kind.is_departure()
-                && self.departures.insert(event.id.clone(), event.kind).is_some()
-            {
-                self.ambiguous.insert(event.id);
-            }
-            self.findings.extend(stream.advance());
-            taken += 1;
-        }
-        taken
+impl<'a> Check<'a> {
+    fn account(&mut self, log: &'a Log) -> &mut Account {
+        self.accounts.entry(key(log)).or_insert_with(|| Account::new(log))
     }
 
-    /// All streams wait for departures: one that waits in vain is let through, or,
-    /// if they wait for each other, any. False if none waits.
-    fn blame_one(&mut self, streams: &mut BTreeMap<ProcessName, Stream>) -> bool {
-        let mut blamed = None;
-        for (process, stream) in streams.iter() {
-            let Some((event, sent_as)) =
-                stream.head().and_then(|event| Some((event, event.kind.sent_as()?)))
-            else {
-                continue;
-            };
-            let (arrival, departure) = (event.id.clone(), sent_as.clone());
-            let from = streams.get(&departure.process);
-            let is_ahead = from.is_some_and(|from| from.is_before(departure.number));
-            if is_ahead && blamed.is_some() {
-                continue;
+    fn entry(&mut self, entry: &MergedEntry<'a>) {
+        let account = self.account(entry.log);
+        let process = &entry.log.manifest().process;
+        let moment = match &entry.entry {
+            Entry::Choice(_) => return account.summary.choices += 1,
+            Entry::Gap(gap) => {
+                let after = account.miss(gap.missing);
+                let lost = LostEntries { process: process.clone(), after, gap: *gap };
+                return self.findings.push(Finding::Gap(lost));
             }
-            let finding = if is_ahead {
-                Finding::BeforeDeparture { arrival, departure }
-            } else if from.is_none_or(|from| from.has_lost(departure.number)) {
-                Finding::DepartureLost { arrival, departure }
-            } else {
-                Finding::NoDeparture { arrival, departure }
-            };
-            blamed = Some((process.clone(), finding));
-            if !is_ahead {
-                break;
-            }
-        }
-        let Some((process, finding)) = blamed else {
-            return false;
+            Entry::Event(moment) => moment,
         };
-        self.findings.push(finding);
-        if let Some(stream) = streams.get_mut(&process) {
-            if let Some(event) = stream.head() {
-                let kind = without_departure(&event.kind);
-                let _ = self.causality.observe(&Event { kind, ..event.clone() });
+        let event = EventId { process: process.clone(), number: moment.number };
+        let about_number = account.event(&event, entry.since_start);
+        self.findings.extend(about_number);
+        let Some(departure) = moment.kind.sent_as().cloned() else {
+            return;
+        };
+        match entry.departure {
+            Departure::Before => {}
+            Departure::Absent => self.absent.push((event, departure)),
+            Departure::Other => {
+                self.findings.push(Finding::OtherDeparture { arrival: event, departure });
             }
-            self.findings.extend(stream.advance());
+            Departure::Later => {
+                self.findings.push(Finding::BeforeDeparture { arrival: event, departure });
+            }
         }
-        true
+    }
+
+    fn end(&mut self, log: &'a Log, tail: Tail) {
+        let account = self.account(log);
+        account.summary.tail = Some(tail);
+        if tail != Tail::Closed || account.missing > 0 {
+            account.lose_the_rest();
+        }
+        if tail != Tail::Closed {
+            let ProcessManifest { process, start, .. } = log.manifest().clone();
+            self.findings.push(Finding::NotClosed { process, start, tail });
+        }
+    }
+
+    /// Whether departures that did not come were lost, now that all has been read.
+    fn look_for_absent(&mut self) {
+        for (arrival, departure) in std::mem::take(&mut self.absent) {
+            let of_sender = (&departure.process, 0)..=(&departure.process, u32::MAX);
+            let mut logs = self.accounts.range(of_sender).map(|(_, account)| account).peekable();
+            let is_lost =
+                logs.peek().is_none() || logs.any(|account| account.has_lost(departure.number));
+            self.findings.push(match is_lost {
+                true => Finding::DepartureLost { arrival, departure },
+                false => Finding::NoDeparture { arrival, departure },
+            });
+        }
     }
 }
 
-/// Whether `arrival` is the other end of `departure`.
-fn fits(departure: &EventKind, arrival: &EventKind) -> bool {
-    use EventKind::{Accepted, CallArrived, CallSent, Connected, ReturnArrived, ReturnSent};
-    match (departure, arrival) {
-        (CallSent { call: sent, method: asked }, CallArrived { call, method, .. }) => {
-            sent == call && asked == method
-        }
-        (ReturnSent { call: sent }, ReturnArrived { call, .. }) => sent == call,
-        (Connected { connection: made }, Accepted { connection, .. }) => made == connection,
-        _ => false,
-    }
+/// What is known of a log.
+struct Account {
+    summary: LogSummary,
+    /// The number before the next one, if that is known.
+    last: Option<u64>,
+    /// How many entries are said to be missing since then.
+    missing: u64,
+    /// Numbers that are said to be missing: from, to.
+    lost: Vec<(u64, u64)>,
 }
 
-/// An event of the same control or connection that waits for nothing, and that nothing
-/// waits for.
-fn without_departure(kind: &EventKind) -> EventKind {
-    match kind.clone() {
-        EventKind::CallArrived { call, method, .. } => {
-            EventKind::CallArrived { call, method, sent_as: None }
+impl Account {
+    fn new(log: &Log) -> Self {
+        let summary = LogSummary {
+            manifest: log.manifest().clone(),
+            events: 0,
+            choices: 0,
+            gaps: 0,
+            missing: 0,
+            range: None,
+            lasted: Duration::ZERO,
+            tail: None,
+        };
+        let last = (log.keep() == Keep::All).then_some(0);
+        Self { summary, last, missing: 0, lost: Vec::new() }
+    }
+
+    /// Entries are missing; returns the event before them.
+    fn miss(&mut self, missing: u64) -> EventNumber {
+        self.summary.gaps += 1;
+        self.summary.missing = self.summary.missing.saturating_add(missing);
+        self.missing = self.missing.saturating_add(missing);
+        EventNumber(self.last.unwrap_or_default())
+    }
+
+    /// Counts an event and checks its number.
+    fn event(&mut self, event: &EventId, since_start: Duration) -> Option<Finding> {
+        let summary = &mut self.summary;
+        summary.events += 1;
+        summary.range =
+            Some((summary.range.map_or(event.number, |(first, _)| first), event.number));
+        summary.lasted = since_start;
+        let number = event.number.0;
+        let missing = std::mem::take(&mut self.missing);
+        let Some(after) = self.last.replace(number) else {
+            // The beginning was not kept.
+            self.lost.push((0, number.saturating_sub(1)));
+            return None;
+        };
+        let (event, after) = (event.clone(), EventNumber(after));
+        match number.checked_sub(after.0) {
+            None | Some(0) => Some(Finding::NotRising { event, after }),
+            Some(1) => None,
+            Some(step) if step - 1 <= missing => {
+                self.lost.push((after.0 + 1, number - 1));
+                None
+            }
+            Some(_) => Some(Finding::Jump { event, after }),
         }
-        EventKind::ReturnArrived { call, .. } => EventKind::ReturnArrived { call, sent_as: None },
-        EventKind::Accepted { connection, .. } => EventKind::Closed { connection },
-        other => other,
+    }
+
+    fn lose_the_rest(&mut self) {
+        self.lost.push((self.last.map_or(0, |last| last.saturating_add(1)), u64::MAX));
+    }
+
+    /// Whether it is no wonder that the event of this number did not come.
+    fn has_lost(&self, number: EventNumber) -> bool {
+        self.lost.iter().any(|(from, to)| (*from..=*to).contains(&number.0))
     }
 }

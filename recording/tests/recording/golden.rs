@@ -3,6 +3,7 @@
 //!
 //! When the format changes, change its version, and run this with DDBX_BLESS=1.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -14,7 +15,7 @@ use ddbx_protocol::{
 use ddbx_recording::format::VERSION;
 use ddbx_recording::{
     Choice, ChoiceValue, Entry, Gap, Keep, LogWriter, Moment, NewProcess, Options, Program,
-    Recording, SessionManifest, Why, join, verify,
+    Recording, SessionManifest, Why, join, seal, verify,
 };
 
 fn golden() -> PathBuf {
@@ -35,6 +36,7 @@ fn the_format_changes_only_with_its_version_and_all_versions_can_be_read() {
         assert_eq!(now, then, "{file} has changed: change the version, too");
     };
     same("session.json");
+    same("seal.json");
     for process in ["gateway@1", "orders@1"] {
         same(&format!("{process}/process.json"));
         same(&format!("{process}/000001.log"));
@@ -53,7 +55,7 @@ fn the_format_changes_only_with_its_version_and_all_versions_can_be_read() {
 
 fn describe(directory: &Path) -> String {
     let recording = Recording::open(directory).unwrap();
-    let mut text = format!("{:?}\n", recording.session());
+    let mut text = format!("{:?}\n{:?}\n", recording.session(), recording.seal());
     for log in recording.logs() {
         writeln!(text, "\n{:?}", log.manifest()).unwrap();
         let mut reader = log.read().unwrap();
@@ -129,6 +131,7 @@ fn make(directory: &Path) {
     ];
     write(directory, &gateway, &at_gateway);
     write(directory, &orders, &at_orders);
+    seal(directory, BTreeMap::from([(gateway, 0), (orders, 137)])).unwrap();
 }
 
 fn write(directory: &Path, process: &ProcessName, entries: &[Entry]) {

@@ -75,7 +75,15 @@ fn a_gap_explains_it() {
         let at = first(&mut logs[GATEWAY].1, is_call_sent);
         logs[GATEWAY].1[at] = Entry::Gap(Gap { missing: 1, why: Why::QueueFull });
     });
-    assert!(matches!(found.findings[..], [Finding::DepartureLost { .. }]), "{:?}", found.findings);
+    let [Finding::Gap(lost), Finding::DepartureLost { departure, .. }] = &found.findings[..] else {
+        panic!("{:?}", found.findings);
+    };
+    assert_eq!(lost.after.0 + 1, departure.number.0);
+    let sentence = format!(
+        "1 entry is missing after gateway:{} (the program was faster than its recorder)",
+        lost.after.0
+    );
+    assert_eq!(lost.to_string(), sentence);
     assert!(found.is_sound());
     assert_eq!(found.logs.iter().map(|log| log.missing).sum::<u64>(), 1);
 }

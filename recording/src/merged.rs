@@ -1,0 +1,218 @@
+//! The whole run in one order: nothing arrives before it was sent, and otherwise
+//! entries come by the time since their logs began.
+//!
+//! All logs are read at once. Of the entries that come next in their logs, those whose
+//! departure has been are free; the earliest of them is taken. When none is free, one
+//! arrival is to blame: its departure is not there, or is later than the arrival
+//! itself. It is taken with that remark, and the rest goes on.
+//!
+//! Clocks of two processes are never compared to say what came first, only to have an
+//! order that is easy to read. Every departure is remembered until the end: this takes
+//! some hundred bytes each.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use ddbx_protocol::{EventId, EventKind, ProcessName};
+
+use crate::entry::Entry;
+use crate::reader::{Log, Position, ReadError, Recording, Tail};
+
+mod stream;
+
+use stream::Stream;
+
+/// What comes next.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// An entry.
+    Entry(MergedEntry<'a>),
+    /// A log ends here. If it is not closed, more may have been written or lost.
+    End {
+        /// Which log.
+        log: &'a Log,
+        /// How it ends.
+        tail: Tail,
+    },
+    /// A log cannot be read on.
+    Broken {
+        /// Which log.
+        log: &'a Log,
+        /// Why.
+        error: ReadError,
+    },
+}
+
+/// An entry in the order of the whole run.
+#[derive(Debug)]
+pub struct MergedEntry<'a> {
+    /// In which log.
+    pub log: &'a Log,
+    /// Where there.
+    pub position: Position,
+    /// How long after the first event of that log. What has no time of its own has
+    /// that of the event before it.
+    pub since_start: Duration,
+    /// What.
+    pub entry: Entry,
+    /// Of an arrival: what is to be said of its departure.
+    pub departure: Departure,
+}
+
+impl MergedEntry<'_> {
+    /// The name of the event, if it is one.
+    pub fn event_id(&self) -> Option<EventId> {
+        let Entry::Event(moment) = &self.entry else {
+            return None;
+        };
+        Some(EventId { process: self.log.manifest().process.clone(), number: moment.number })
+    }
+
+    fn sent_as(&self) -> Option<&EventId> {
+        match &self.entry {
+            Entry::Event(moment) => moment.kind.sent_as(),
+            Entry::Choice(_) | Entry::Gap(_) => None,
+        }
+    }
+}
+
+/// Where the departure of an arrival is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// Before it, as it should be; or there is none to look for.
+    Before,
+    /// Before it, but it is the departure of something else.
+    Other,
+    /// After it, or after something that comes after it.
+    Later,
+    /// Not in the recording.
+    Absent,
+}
+
+/// Reads a recording in one order.
+pub fn merged(recording: &Recording) -> Merged<'_> {
+    let mut merged = Merged {
+        streams: Vec::new(),
+        by_process: BTreeMap::new(),
+        ready: BTreeSet::new(),
+        waiting: BTreeMap::new(),
+        departures: HashMap::new(),
+        ended: VecDeque::new(),
+    };
+    let of_one_process = |a: &Log, b: &Log| a.manifest().process == b.manifest().process;
+    for logs in recording.logs().chunk_by(of_one_process) {
+        let index = merged.streams.len();
+        merged.by_process.extend(logs.first().map(|log| (&log.manifest().process, index)));
+        merged.streams.push(Stream::new(logs));
+        merged.advance(index);
+    }
+    merged
+}
+
+/// The entries of all logs, and how each log ends.
+#[derive(Debug)]
+pub struct Merged<'a> {
+    streams: Vec<Stream<'a>>,
+    by_process: BTreeMap<&'a ProcessName, usize>,
+    /// Streams whose next entry can be taken, by its time.
+    ready: BTreeSet<(Duration, usize)>,
+    /// Streams whose next entry waits for this departure.
+    waiting: BTreeMap<EventId, Vec<usize>>,
+    /// Nothing for those of which there are several: a process that was started again
+    /// counts its events anew.
+    departures: HashMap<EventId, Option<EventKind>>,
+    /// How logs ended of which the last entry was taken.
+    ended: VecDeque<Step<'a>>,
+}
+
+impl<'a> Iterator for Merged<'a> {
+    type Item = Step<'a>;
+
+    fn next(&mut self) -> Option<Step<'a>> {
+        if let Some(step) = self.ended.pop_front() {
+            return Some(step);
+        }
+        let (index, blamed) = match self.ready.pop_first() {
+            Some((_, index)) => (index, None),
+            None => self.blame_one().map(|(index, why)| (index, Some(why)))?,
+        };
+        let mut entry = self.streams[index].head.take()?;
+        entry.departure = blamed.unwrap_or_else(|| self.judge(&entry));
+        if let (Some(id), Entry::Event(moment)) = (entry.event_id(), &entry.entry)
+            && moment.kind.is_departure()
+        {
+            self.depart(id, moment.kind.clone());
+        }
+        self.advance(index);
+        Some(Step::Entry(entry))
+    }
+}
+
+impl Merged<'_> {
+    /// Goes to the next entry of a stream.
+    fn advance(&mut self, index: usize) {
+        let stream = &mut self.streams[index];
+        stream.advance(&mut self.ended);
+        let Some(head) = &stream.head else {
+            return;
+        };
+        match head.sent_as().filter(|sent_as| !self.departures.contains_key(sent_as)) {
+            Some(missing) => self.waiting.entry(missing.clone()).or_default().push(index),
+            None => _ = self.ready.insert((stream.head_at(), index)),
+        }
+    }
+
+    /// Lets go whoever waits for this departure.
+    fn depart(&mut self, id: EventId, kind: EventKind) {
+        for index in self.waiting.remove(&id).unwrap_or_default() {
+            self.ready.insert((self.streams[index].head_at(), index));
+        }
+        self.departures.entry(id).and_modify(|sent| *sent = None).or_insert(Some(kind));
+    }
+
+    fn judge(&self, entry: &MergedEntry<'_>) -> Departure {
+        let sent = entry.sent_as().and_then(|sent_as| self.departures.get(sent_as));
+        match (sent, &entry.entry) {
+            (Some(Some(sent)), Entry::Event(moment)) if !fits(sent, &moment.kind) => {
+                Departure::Other
+            }
+            _ => Departure::Before,
+        }
+    }
+
+    /// All streams wait for departures: takes one that waits in vain, or, if they wait
+    /// for each other, any.
+    fn blame_one(&mut self) -> Option<(usize, Departure)> {
+        let waiting = self.waiting.iter();
+        let each = waiting.filter_map(|(id, streams)| {
+            streams.first().map(|index| (self.may_come(id), *index, id))
+        });
+        let (may_come, index, id) = each.min()?;
+        let id = id.clone();
+        let others = self.waiting.get_mut(&id)?;
+        others.retain(|other| *other != index);
+        if others.is_empty() {
+            self.waiting.remove(&id);
+        }
+        Some((index, if may_come { Departure::Later } else { Departure::Absent }))
+    }
+
+    /// Whether a departure that has not been may still come.
+    fn may_come(&self, departure: &EventId) -> bool {
+        let stream = self.by_process.get(&departure.process).map(|index| &self.streams[*index]);
+        stream.is_some_and(|stream| stream.may_have(departure.number))
+    }
+}
+
+/// Whether `arrival` is the other end of `departure`.
+fn fits(departure: &EventKind, arrival: &EventKind) -> bool {
+    use EventKind::{Accepted, CallArrived, CallSent, Connected, ReturnArrived, ReturnSent};
+    match (departure, arrival) {
+        (CallSent { call: sent, method: asked }, CallArrived { call, method, .. }) => {
+            sent == call && asked == method
+        }
+        (ReturnSent { call: sent }, ReturnArrived { call, .. }) => sent == call,
+        (Connected { connection: made }, Accepted { connection, .. }) => made == connection,
+        _ => false,
+    }
+}

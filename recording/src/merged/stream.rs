@@ -1,0 +1,98 @@
+//! The entries of one process, one after the other.
+
+use std::collections::VecDeque;
+use std::slice;
+use std::time::Duration;
+
+use ddbx_protocol::{EventNumber, RealTime};
+
+use super::{Departure, MergedEntry, Step};
+use crate::entry::Entry;
+use crate::reader::{Log, LogReader, ReadError};
+
+/// The logs of one process. One that was started again has several.
+#[derive(Debug)]
+pub(super) struct Stream<'a> {
+    /// The entry that comes next.
+    pub(super) head: Option<MergedEntry<'a>>,
+    /// Logs that are not begun.
+    logs: slice::Iter<'a, Log>,
+    reader: Option<(&'a Log, LogReader)>,
+    /// The first event of the log that is read.
+    start: Option<RealTime>,
+    since_start: Duration,
+    /// Where that log begins in the order: where the one before it ends.
+    offset: Duration,
+}
+
+impl<'a> Stream<'a> {
+    pub(super) fn new(logs: &'a [Log]) -> Self {
+        Self {
+            head: None,
+            logs: logs.iter(),
+            reader: None,
+            start: None,
+            since_start: Duration::ZERO,
+            offset: Duration::ZERO,
+        }
+    }
+
+    /// The place of the next entry by its time.
+    pub(super) fn head_at(&self) -> Duration {
+        self.offset.saturating_add(self.since_start)
+    }
+
+    /// Whether the event of this number may still come.
+    pub(super) fn may_have(&self, number: EventNumber) -> bool {
+        let Some(head) = &self.head else {
+            return false;
+        };
+        !self.logs.as_slice().is_empty()
+            || matches!(&head.entry, Entry::Event(moment) if moment.number <= number)
+    }
+
+    /// Goes to the next entry. Logs that end before it are added to `ended`.
+    pub(super) fn advance(&mut self, ended: &mut VecDeque<Step<'a>>) {
+        self.head = None;
+        while self.head.is_none() {
+            let Some((log, reader)) = &mut self.reader else {
+                let Some(log) = self.logs.next() else {
+                    return;
+                };
+                (self.offset, self.since_start, self.start) =
+                    (self.head_at(), Duration::ZERO, None);
+                match log.read() {
+                    Ok(reader) => self.reader = Some((log, reader)),
+                    Err(error) => ended.push_back(Step::Broken { log, error }),
+                }
+                continue;
+            };
+            let log = *log;
+            match reader.read() {
+                Ok(Some(recorded)) => {
+                    if let Entry::Event(moment) = &recorded.entry {
+                        self.since_start = moment.at.since(*self.start.get_or_insert(moment.at));
+                    }
+                    self.head = Some(MergedEntry {
+                        log,
+                        position: recorded.position,
+                        since_start: self.since_start,
+                        entry: recorded.entry,
+                        departure: Departure::Before,
+                    });
+                }
+                end => {
+                    ended.push_back(ending(log, reader, end.err()));
+                    self.reader = None;
+                }
+            }
+        }
+    }
+}
+
+fn ending<'a>(log: &'a Log, reader: &LogReader, error: Option<ReadError>) -> Step<'a> {
+    match error {
+        Some(error) => Step::Broken { log, error },
+        None => Step::End { log, tail: reader.tail() },
+    }
+}
