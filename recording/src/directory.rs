@@ -46,6 +46,16 @@ pub struct NewProcess {
     pub command: Option<Vec<String>>,
 }
 
+/// Makes a recording for a session whose processes start later, and [`join`] it.
+pub fn create(directory: &Path, session: &SessionManifest) -> Result<(), JoinError> {
+    make_private(directory)?;
+    if write_session(directory, session)? {
+        Ok(())
+    } else {
+        Err(JoinError::AlreadyThere(directory.to_owned()))
+    }
+}
+
 /// Adds a process to the recording in `directory`, which is made if need be, and
 /// returns where its log goes. Only the user who records can read it.
 pub fn join(
@@ -154,11 +164,16 @@ fn claim_session(
 ) -> Result<SessionManifest, JoinError> {
     let path = directory.join(SESSION_FILE);
     if !path.exists() {
-        let bytes = manifest::to_file(&path, session)?;
-        let written = write_new(&path, &bytes);
-        written.map_err(|source| JoinError::Io { path: path.clone(), source })?;
+        write_session(directory, session)?;
     }
     Ok(manifest::read(&path)?)
+}
+
+/// Writes the session's manifest; says whether nobody was faster.
+fn write_session(directory: &Path, session: &SessionManifest) -> Result<bool, JoinError> {
+    let path = directory.join(SESSION_FILE);
+    let bytes = manifest::to_file(&path, session)?;
+    write_new(&path, &bytes).map_err(|source| JoinError::Io { path: path.clone(), source })
 }
 
 /// Makes a file that is complete from the start; false if there is one already.
@@ -199,6 +214,9 @@ pub enum JoinError {
     /// Others could change the recording.
     #[error("{0} belongs to another user, or others can write to it: record into a new directory")]
     NotPrivate(PathBuf),
+    /// It was to be a new one.
+    #[error("{0} has a recording already: record into a new directory")]
+    AlreadyThere(PathBuf),
     /// Something else was recorded there.
     #[error(
         "{path} has a recording of the session {session}, made in another way: record into a new directory"

@@ -60,7 +60,7 @@ mod storage;
 mod verify;
 mod writer;
 
-pub use directory::{JoinError, NewProcess, join, session_in};
+pub use directory::{JoinError, NewProcess, create, join, session_in};
 pub use entry::{Choice, ChoiceValue, Entry, Gap, Moment, ValueTooLong, Why};
 pub use manifest::{Keep, ManifestError, ProcessManifest, Program, SessionManifest};
 pub use merged::{Departure, Merged, MergedEntry, Step, merged};

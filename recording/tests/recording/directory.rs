@@ -8,7 +8,7 @@ use std::thread;
 use ddbx_protocol::{ProcessName, RealTime, SessionName};
 use ddbx_recording::{
     Entry, Files, JoinError, Keep, LogWriter, NewProcess, OpenError, Options, Program, ReadError,
-    Recording, SessionManifest, Tail, join,
+    Recording, SessionManifest, Tail, create, join,
 };
 
 use crate::traffic::{Controls, shop};
@@ -76,6 +76,24 @@ fn processes_join_without_a_word_to_each_other() {
         .unwrap()
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(".new"));
     assert_eq!(strays.count(), 0);
+}
+
+#[test]
+fn a_recording_can_be_made_before_its_processes_start_but_only_once() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("new/recording");
+    let kept = session(Keep::LastMib(4.try_into().unwrap()));
+    create(&directory, &kept).unwrap();
+    assert_eq!(fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(Recording::open(&directory).unwrap().logs().len(), 0);
+    let refused = create(&directory, &kept).unwrap_err();
+    assert!(refused.to_string().ends_with("already: record into a new directory"), "{refused}");
+    let name = ProcessName::new("orders").unwrap();
+    let other = SessionManifest { created: "later".to_owned(), ..kept.clone() };
+    join(&directory, &other, new_process(&name)).unwrap();
+    assert_eq!(Recording::open(&directory).unwrap().session(), &kept);
+    let refused = join(&directory, &session(Keep::All), new_process(&name)).unwrap_err();
+    assert!(matches!(refused, JoinError::OtherSession { .. }), "{refused}");
 }
 
 #[test]
