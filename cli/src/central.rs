@@ -7,7 +7,7 @@ use ddbx_central::driver::Session;
 use ddbx_central::server;
 use ddbx_protocol::link::{Address, BindError, Listener, Secret};
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::exit::Failure;
@@ -140,15 +140,32 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 
 /// Ctrl-C, or a polite request to end.
 pub(crate) async fn interrupted() {
-    async fn heard(kind: SignalKind) {
-        match signal(kind) {
-            Ok(mut signals) => drop(signals.recv().await),
-            Err(_) => std::future::pending().await,
-        }
+    Interruptions::listen().next().await;
+}
+
+/// Each Ctrl-C and each polite request to end. Those that come while nobody waits
+/// for the next one are not lost.
+pub(crate) struct Interruptions([Option<Signal>; 3]);
+
+impl Interruptions {
+    /// From now on. Needs a runtime.
+    pub(crate) fn listen() -> Self {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        Self(kinds.map(|kind| signal(kind).ok()))
     }
-    tokio::select! {
-        () = heard(SignalKind::interrupt()) => {}
-        () = heard(SignalKind::terminate()) => {}
-        () = heard(SignalKind::hangup()) => {}
+
+    pub(crate) async fn next(&mut self) {
+        async fn heard(signals: &mut Option<Signal>) {
+            match signals {
+                Some(signals) => drop(signals.recv().await),
+                None => std::future::pending().await,
+            }
+        }
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            () = heard(interrupt) => {}
+            () = heard(terminate) => {}
+            () = heard(hangup) => {}
+        }
     }
 }

@@ -6,26 +6,34 @@
 //! that whatever it starts ends with it.
 
 use std::io;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::process::ExitCode;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
-use ddbx_protocol::control::{ProcessState, Reply, Request};
+use clap::{ArgGroup, Args};
 use ddbx_protocol::{ProcessName, SessionName};
+use ddbx_recording::Keep;
+use regex::Regex;
 use thiserror::Error;
-use tokio::sync::Notify;
-
-use crate::central::{self, Open};
 
 use crate::exit::Failure;
+use crate::text;
+use alarm::Alarm;
 use config::{Config, ConfigError, Process};
+use once::{Runner, Variant};
+use output::Sinks;
+use stops::Stops;
 use supervisor::Options;
 
+pub mod alarm;
 pub mod config;
+mod once;
 pub mod output;
+mod recording;
+mod search;
+mod stops;
 pub mod supervisor;
 
 /// Start all processes of a system, in order and under the debugger
@@ -34,7 +42,11 @@ pub mod supervisor;
 /// ends all of them when the run is over. Ctrl-C stops the run; a second one
 /// kills what is left.
 #[derive(Args, Debug)]
-#[command(after_long_help = EXAMPLES)]
+#[command(
+    after_long_help = EXAMPLES,
+    group(ArgGroup::new("recorded").args(["record", "until_fails"]).multiple(true)),
+    group(ArgGroup::new("perturbed").args(["perturb", "until_fails"]).multiple(true)),
+)]
 pub struct RunArgs {
     /// What to run
     #[arg(short, long, value_name = "FILE", default_value = "ddbx.toml")]
@@ -55,6 +67,60 @@ pub struct RunArgs {
     /// The secret that all must know, over TCP; made if it is missing
     #[arg(long, value_name = "SECRET")]
     secret_file: Option<PathBuf>,
+
+    /// Record what happens into a new directory, to look at it and to replay it
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+
+    /// Keep only the end of what each process records, such as 64MiB or 1GiB
+    #[arg(long, value_name = "SIZE", value_parser = recording::parse_keep, requires = "recorded")]
+    keep: Option<NonZeroU32>,
+
+    /// Insert small random delays at events; which ones follows from the seed
+    #[arg(long, value_name = "SEED")]
+    perturb: Option<u64>,
+
+    /// The longest of these delays
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = parse_max_delay,
+        default_value = "5ms",
+        requires = "perturbed"
+    )]
+    max_delay: MaxDelay,
+
+    /// Run again and again, perturbed with other seeds, until a run fails; keep its recording
+    #[arg(long)]
+    until_fails: bool,
+
+    /// How often to run at most
+    #[arg(long, value_name = "N", default_value = "200", requires = "until_fails")]
+    runs: NonZeroU32,
+
+    /// A line of output that matches is a failure
+    #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
+    fail_on: Option<Regex>,
+
+    /// Print what --until-fails has found as JSON
+    #[arg(long, requires = "until_fails")]
+    json: bool,
+}
+
+/// A length of time in whole microseconds.
+#[derive(Clone, Copy, Debug)]
+struct MaxDelay {
+    micros: NonZeroU64,
+}
+
+/// Calls that are delayed for longer are calls that are held.
+const MAX_DELAY_MAX: Duration = Duration::from_secs(10);
+
+fn parse_max_delay(text: &str) -> Result<MaxDelay, String> {
+    let length = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let micros = u64::try_from(length.as_micros()).ok().and_then(NonZeroU64::new);
+    let micros = micros.filter(|_| length <= MAX_DELAY_MAX);
+    micros.map(|micros| MaxDelay { micros }).ok_or_else(|| "at least 1us, at most 10s".to_owned())
 }
 
 const EXAMPLES: &str = r#"File:
@@ -86,56 +152,61 @@ const EXAMPLES: &str = r#"File:
   The run is over when a process with ends_run exits, when all have exited, or
   when one fails and none has ends_run.
 
+A rare failure:
+  --until-fails repeats the run with the seeds SEED, SEED + 1, ... (from 1 without
+  --perturb) and records each into DIR/run-SEED. What counts as a failure: an exit
+  code of the run that is not 0, a panic on the output of any process, a line that
+  matches --fail-on. The recordings of good runs are removed.
+
 Examples:
   ddbx run                       what ddbx.toml in this directory lists
   ddbx run -f shop/ddbx.toml     another file
   ddbx run --headless            in CI
+  ddbx run --record rec          and record it
+  ddbx run --record rec --keep 64MiB
+                                 only the end, for runs that last
+  ddbx run --until-fails         look for an order of events that fails
+  ddbx run --until-fails --fail-on 'oversold: [1-9]' --runs 1000
 
 Exit codes:
   that of the process with ends_run, else the first that is not 0; 128 and the
   number of the signal if one ended it; 1 if a process does not start or does
-  not get ready; 2 if the file is wrong"#;
+  not get ready, or if a line matches --fail-on; 2 if the file is wrong. With
+  --until-fails: 1 if a run failed, 0 if none did, 130 if it was stopped before"#;
 
-/// Opens the session and runs what the file lists in it.
+/// Runs what the file lists: once, or until it fails.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let config = args.config()?;
-    let name = match (&args.session, &config.session) {
+    let session = match (&args.session, &config.session) {
         (Some(name), _) | (None, Some(name)) => name.clone(),
         (None, None) => directory_name(&args.file),
     };
-    central::runtime()?.block_on(async {
-        let mut open = Open::start(&name, args.secret_file.as_deref()).await?;
-        anstream::eprintln!("ddbx: session {} is open; try `ddbx ps` elsewhere", open.name);
-        let session = open.session.clone();
-        let is_attached = move |name: &str| match session.request(Request::Processes) {
-            Some(Reply::Processes(views)) => {
-                views.iter().any(|view| view.name == name && view.state != ProcessState::Gone)
-            }
-            _ => false,
-        };
-        let environment = open.environment.clone();
-        let told = Rc::new(Notify::new());
-        let stop = || {
-            let told = told.clone();
-            async move {
-                tokio::select! {
-                    () = central::interrupted() => {}
-                    () = told.notified() => {}
-                }
-            }
-        };
-        let options = args.options();
-        let mut running =
-            pin!(supervisor::supervise(&config, &environment, is_attached, stop, &options));
-        let outcome = tokio::select! {
-            outcome = &mut running => outcome?,
-            () = open.asked_to_end() => {
-                told.notify_one();
-                running.await?
-            }
-        };
-        Ok(outcome.into())
-    })
+    let runner = Runner { args, config, session, stops: Stops::listen()? };
+    if args.until_fails { search::run(&runner) } else { run_once(&runner) }
+}
+
+fn run_once(runner: &Runner<'_>) -> Result<ExitCode, Failure> {
+    let RunArgs { headless, perturb, record, fail_on, .. } = runner.args;
+    let alarm = fail_on.as_ref().map(|pattern| Arc::new(Alarm::on([pattern.clone()])));
+    let ended = runner.once(Variant {
+        sinks: Sinks::stdio(*headless),
+        seed: *perturb,
+        record: record.as_deref(),
+        alarm: alarm.clone(),
+        is_announced: true,
+    })?;
+    if let Some(directory) = record {
+        let directory = text::escaped(&directory.display().to_string());
+        anstream::eprintln!(
+            "ddbx: recorded into {directory}; look at it with `ddbx inspect {directory}`, \
+             repeat it with `ddbx replay {directory}`"
+        );
+    }
+    let outcome = ended.outcome?;
+    match alarm.and_then(|alarm| alarm.first()) {
+        Some(line) => Err(Failure::Failed(format!("{line}, which matches --fail-on"))),
+        None => Ok(outcome.into()),
+    }
 }
 
 /// The session of `shop/ddbx.toml` is called shop.
@@ -150,6 +221,11 @@ impl RunArgs {
     /// Reads the file.
     pub fn config(&self) -> Result<Config, RunError> {
         Ok(Config::read(&self.file)?)
+    }
+
+    /// How much of a recording is kept.
+    fn keep(&self) -> Keep {
+        self.keep.map_or(Keep::All, Keep::LastMib)
     }
 
     /// How to supervise.
@@ -243,6 +319,28 @@ mod tests {
         assert!(args.options().headless);
         let help = Alone::command().render_long_help().to_string();
         assert!(help.contains("ddbx run -f shop/ddbx.toml"), "{help}");
+    }
+
+    #[test]
+    fn options_that_mean_nothing_alone_are_refused() {
+        let is_right = |line: &str| Alone::try_parse_from(line.split(' ')).is_ok();
+        assert!(is_right("run --record rec --keep 64MiB"));
+        assert!(is_right("run --until-fails --keep 64MiB --max-delay 1ms --runs 3 --json"));
+        assert!(is_right("run --perturb 7 --max-delay 250us --fail-on o+ps"));
+        for wrong in [
+            "run --keep 64MiB",
+            "run --record rec --keep 64",
+            "run --max-delay 1ms",
+            "run --perturb 7 --max-delay 0s",
+            "run --perturb 7 --max-delay 1m",
+            "run --perturb seven",
+            "run --runs 3",
+            "run --until-fails --runs 0",
+            "run --json",
+            "run --fail-on (",
+        ] {
+            assert!(!is_right(wrong), "{wrong}");
+        }
     }
 
     #[test]

@@ -30,8 +30,15 @@ pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const OUTPUT_BYTES_MAX: usize = 4 << 10;
 
 /// What an inherited environment could say to the shim; here the demo says it.
-const SHIM: [&str; 5] =
-    ["DDBX_SESSION", "DDBX_PROCESS", "DDBX_RECORD", "DDBX_SECRET_FILE", "DDBX_REDACT"];
+const SHIM: [&str; 7] = [
+    "DDBX_SESSION",
+    "DDBX_PROCESS",
+    "DDBX_RECORD",
+    "DDBX_KEEP",
+    "DDBX_PERTURB",
+    "DDBX_SECRET_FILE",
+    "DDBX_REDACT",
+];
 
 /// A shop with its customers, and a branch. All of it ends when this is dropped.
 pub(super) struct Shop {

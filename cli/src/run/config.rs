@@ -25,6 +25,8 @@ pub struct Config {
     pub session: Option<String>,
     /// In the order of the file.
     pub processes: Vec<Process>,
+    /// The file itself, for whoever wants to run the same again.
+    pub text: String,
 }
 
 /// One `[[process]]`.
@@ -87,6 +89,7 @@ impl Config {
 
     /// Checks the text of a file; what is relative in it is relative to `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let whole = text;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let in_file = |wrong: Wrong| wrong.in_file(text, path);
         let file: TomlFile = toml::from_str(text).map_err(|error| {
@@ -104,7 +107,7 @@ impl Config {
             return Err(in_file(Wrong { at: None, message }));
         }
         check_order(&file.process).map_err(in_file)?;
-        Ok(Self { session: file.session, processes })
+        Ok(Self { session: file.session, processes, text: whole.to_owned() })
     }
 }
 

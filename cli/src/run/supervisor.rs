@@ -9,22 +9,29 @@ use std::time::Duration;
 use ddbx_protocol::ProcessName;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::RunError;
+use super::alarm::Alarm;
 use super::config::{Config, Process, Ready};
 use super::output::{Printer, Sinks};
-use child::{ChildNumber, Event, Exit, Watch};
+use child::{ChildNumber, Event, Watch};
 use group::Group;
 
 mod child;
 mod group;
 
+pub use child::Exit;
+
 /// How often to look again where nothing tells that something has changed.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
+/// What comes before the end of the processes may take this long: it can wait for
+/// somebody who never answers.
+const BEFORE_TEARDOWN_MAX: Duration = Duration::from_secs(2);
+
 /// As shells have it when a program is ended by ctrl-c.
-const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// How to supervise.
 #[derive(Clone, Debug)]
@@ -35,13 +42,35 @@ pub struct Options {
     pub grace: Duration,
     /// How long a process may take to get ready. A first build is slow.
     pub ready_timeout: Duration,
+    /// What looks at the lines that are printed before the end of the run.
+    pub alarm: Option<Arc<Alarm>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (grace, ready_timeout) = (Duration::from_secs(3), Duration::from_secs(60));
-        Self { headless: false, grace, ready_timeout }
+        Self { headless: false, grace, ready_timeout, alarm: None }
     }
+}
+
+/// What a run asks of its surroundings.
+pub struct Hooks<A, S, B> {
+    /// Whether the satellite of the process of this name is in the session.
+    pub is_attached: A,
+    /// Makes a future that completes when the run is told to stop.
+    pub stop: S,
+    /// Awaited, but not for long, before anybody is asked to end.
+    pub before_teardown: B,
+}
+
+/// All that is known of a run that is over.
+#[derive(Debug)]
+pub struct Ended {
+    /// How it ended.
+    pub outcome: Result<Outcome, RunError>,
+    /// Who exited before anybody was asked to, in this order. The last one ended the
+    /// run, unless it was told to stop.
+    pub exits: Vec<(ProcessName, Exit)>,
 }
 
 /// How a run ended.
@@ -62,34 +91,25 @@ impl From<Outcome> for ExitCode {
 /// Runs the processes until the run is over, and ends those that are left.
 ///
 /// It is over when a process that `ends_run` exits, when all have exited, when
-/// one fails although none `ends_run`, or when `stop` completes. `stop` is then
-/// called again: when it completes once more, processes are killed at once, and
-/// the third time their output is not waited for. Dropping the future kills all.
+/// one fails although none `ends_run`, or when told to stop. Told once more, processes
+/// are killed at once, and the third time their output is not waited for. Dropping the
+/// future kills all.
 ///
-/// Each process gets `environment`, and `is_attached` is asked with its name.
-pub async fn supervise<F: Future<Output = ()>>(
-    config: &Config,
-    environment: &[(String, String)],
-    is_attached: impl Fn(&str) -> bool,
-    stop: impl FnMut() -> F,
-    options: &Options,
-) -> Result<Outcome, RunError> {
-    let sinks = Sinks::stdio(options.headless);
-    supervise_to(sinks, config, environment, is_attached, stop, options).await
-}
-
-/// Like [`supervise`], with the output somewhere else.
-pub async fn supervise_to<F: Future<Output = ()>>(
+/// Each process gets `environment`.
+pub async fn supervise<S: Future<Output = ()>>(
     sinks: Sinks,
     config: &Config,
     environment: &[(String, String)],
-    is_attached: impl Fn(&str) -> bool,
-    mut stop: impl FnMut() -> F,
+    hooks: Hooks<impl Fn(&str) -> bool, impl FnMut() -> S, impl Future<Output = ()>>,
     options: &Options,
-) -> Result<Outcome, RunError> {
+) -> Ended {
+    let Hooks { is_attached, mut stop, before_teardown } = hooks;
     let names = config.processes.iter().flat_map(|process| &process.replicas);
     let names: Vec<_> = names.map(ProcessName::as_str).collect();
-    let printer = Printer::start(&names, sinks)?;
+    let printer = match Printer::start(&names, sinks) {
+        Ok(printer) => printer,
+        Err(error) => return Ended { outcome: Err(error.into()), exits: Vec::new() },
+    };
     let (events_in, events) = mpsc::unbounded_channel();
     let mut supervisor = Supervisor {
         config,
@@ -99,19 +119,22 @@ pub async fn supervise_to<F: Future<Output = ()>>(
         printer,
         waiting: config.processes.iter().collect(),
         children: Vec::new(),
+        exits: Vec::new(),
         tasks: JoinSet::new(),
         events,
         events_in,
     };
     let ending = supervisor.run(&mut stop).await;
-    supervisor.tear_down(&mut stop).await;
+    supervisor.tear_down(&mut stop, before_teardown).await;
     let outcome = ending.map(|ending| supervisor.outcome(ending));
+    let exits = std::mem::take(&mut supervisor.exits);
     let printed = supervisor.finish(&mut stop).await;
-    match outcome {
+    let outcome = match outcome {
         // A failure that is known says more than that it could not be printed.
         Ok(Outcome { code: 0, .. }) => printed.map_err(RunError::from).and(outcome),
         _ => outcome,
-    }
+    };
+    Ended { outcome, exits }
 }
 
 /// Why a run is over.
@@ -132,6 +155,8 @@ struct Supervisor<'a, A> {
     waiting: Vec<&'a Process>,
     /// In the order of start.
     children: Vec<Child<'a>>,
+    /// By themselves, in this order.
+    exits: Vec<(ProcessName, Exit)>,
     tasks: JoinSet<()>,
     events: mpsc::UnboundedReceiver<Event>,
     events_in: mpsc::UnboundedSender<Event>,
@@ -225,6 +250,8 @@ impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
         let speaker = names.position(|other| other == name).unwrap_or_default();
         let watch = Watch {
             number,
+            name: name.clone(),
+            alarm: self.options.alarm.clone(),
             speaker: self.printer.speaker(speaker),
             ready: if let Ready::Log(line) = &process.ready { Some(line.clone()) } else { None },
             events: self.events_in.clone(),
@@ -293,6 +320,7 @@ impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
         };
         let before = self.exited(number, &exit);
         let child = &self.children[number.0];
+        self.exits.push((child.name.clone(), exit.clone()));
         if let State::Starting { .. } = before {
             return Err(RunError::ExitedEarly {
                 name: child.name.clone(),
@@ -315,15 +343,26 @@ impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
 
     /// Asks whoever still runs to end, the last started first, and kills who does
     /// not, or everybody when told to stop again.
-    async fn tear_down<F: Future<Output = ()>>(&mut self, stop: &mut impl FnMut() -> F) {
+    async fn tear_down<F: Future<Output = ()>>(
+        &mut self,
+        stop: &mut impl FnMut() -> F,
+        before: impl Future<Output = ()>,
+    ) {
         if self.running().next().is_none() {
             return;
+        }
+        // Whether it got done is the business of whoever wants it.
+        let _ = timeout(BEFORE_TEARDOWN_MAX, before).await;
+        if let Some(alarm) = &self.options.alarm {
+            // What was printed so far is read before the clock is.
+            sleep(LOOK_AGAIN).await;
+            alarm.disarm();
         }
         self.printer.note(format!("stopping {}", self.names_of_the_running()));
         for child in self.running() {
             child.group.ask_to_end();
         }
-        let grace = tokio::time::sleep(self.options.grace);
+        let grace = sleep(self.options.grace);
         let why = tokio::select! {
             () = self.all_exited() => return,
             () = grace => "did not stop in time",

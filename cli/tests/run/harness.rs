@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ddbx_cli::run::RunError;
 use ddbx_cli::run::config::Config;
 use ddbx_cli::run::output::{Sink, Sinks};
-use ddbx_cli::run::supervisor::{Options, Outcome, supervise_to};
+use ddbx_cli::run::supervisor::{Ended, Hooks, Options, Outcome, supervise};
 use rustix::process::{Pid, test_kill_process};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -41,7 +41,12 @@ impl Run {
             lines: Text::default(),
             notes: Text::default(),
             // Whoever needs them short says so.
-            options: Options { headless: true, grace: FOR_EVER, ready_timeout: FOR_EVER },
+            options: Options {
+                headless: true,
+                grace: FOR_EVER,
+                ready_timeout: FOR_EVER,
+                alarm: None,
+            },
             stops: Semaphore::new(0),
         }
     }
@@ -59,10 +64,21 @@ impl Run {
         lines: Sink,
         is_attached: impl Fn(&str) -> bool,
     ) -> Result<Outcome, RunError> {
+        self.ended(lines, is_attached, async {}).await.outcome
+    }
+
+    /// All that is known of it.
+    pub async fn ended(
+        &self,
+        lines: Sink,
+        is_attached: impl Fn(&str) -> bool,
+        before_teardown: impl Future<Output = ()>,
+    ) -> Ended {
         let sinks = Sinks { lines, notes: self.notes.sink() };
         let environment = [("DDBX_SESSION".to_owned(), "unix:socket".to_owned())];
         let stop = || async { self.stops.acquire().await.map(SemaphorePermit::forget).unwrap() };
-        let run = supervise_to(sinks, &self.config, &environment, is_attached, stop, &self.options);
+        let hooks = Hooks { is_attached, stop, before_teardown };
+        let run = supervise(sinks, &self.config, &environment, hooks, &self.options);
         tokio::time::timeout(FOR_EVER, run).await.expect("the run ends")
     }
 

@@ -12,6 +12,7 @@ use tokio::net::TcpSocket;
 
 use harness::{Run, code};
 
+mod command;
 mod harness;
 mod output;
 mod teardown;

@@ -24,6 +24,39 @@ async fn stopping_is_no_failure_unless_somebody_was_to_decide() {
     }
 }
 
+#[tokio::test]
+async fn nobody_is_asked_to_end_before_what_comes_before_that() {
+    let run = Run::new(
+        "[[process]]\nname = 'server'\nready = 'log:up'
+        sh = 'exec 2>/dev/null; trap \"echo asked; exit 0\" TERM; echo up; while :; do sleep 0.02; done';;
+        [[process]]\nname = 'test'\nafter = ['server']\nends_run = true\nsh = 'exit 3';;",
+    );
+    let before = async {
+        run.notes.after("test exited with code 3").await;
+        // Time to come too early.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert!(!run.notes.get().contains("stopping"), "{}", run.notes.get());
+        assert_eq!(run.lines.get(), "server | up\n");
+    };
+    let ended = run.ended(run.lines.sink(), |_| false, before).await;
+    assert_eq!(ended.outcome.unwrap(), code(3));
+    assert_eq!(run.lines.get(), "server | up\nserver | asked\n");
+    // The server did not exit by itself.
+    let exits: Vec<_> = ended.exits.iter().map(|(name, exit)| (name.as_str(), exit.code)).collect();
+    assert_eq!(exits, [("test", 3)]);
+}
+
+#[tokio::test]
+async fn what_comes_before_the_end_and_never_ends_keeps_nobody_alive() {
+    let run = Run::new(
+        "[[process]]\nname = 'server'\nsh = 'exec sleep 1000';;
+        [[process]]\nname = 'test'\nends_run = true\nsh = 'exit 0';;",
+    );
+    let ended = run.ended(run.lines.sink(), |_| false, std::future::pending()).await;
+    assert_eq!(ended.outcome.unwrap(), code(0));
+    assert!(run.notes.get().contains("server was ended by SIGTERM"), "{}", run.notes.get());
+}
+
 const WITH_GRANDCHILD: &str =
     "[[process]]\nname = 'a'\nsh = 'sleep 1000 & echo grandchild $!; echo child $$; wait';;";
 

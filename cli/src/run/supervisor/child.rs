@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ddbx_protocol::ProcessName;
 use regex::Regex;
 use rustix::process::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -17,6 +18,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use super::group::Group;
+use crate::run::alarm::Alarm;
 use crate::run::config::Process;
 use crate::run::output::Speaker;
 use crate::run::output::escapes::clean;
@@ -43,12 +45,13 @@ pub(super) enum Event {
     Exited(ChildNumber, Exit),
 }
 
-/// How a child ended.
-pub(super) struct Exit {
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
     /// As shells give it: 128 and the number of the signal that ended it.
-    pub(super) code: u8,
+    pub code: u8,
     /// For people, after the name.
-    pub(super) text: String,
+    pub text: String,
 }
 
 impl From<io::Result<ExitStatus>> for Exit {
@@ -106,6 +109,8 @@ fn program(process: &Process) -> PathBuf {
 /// What follows a child until its end.
 pub(super) struct Watch {
     pub(super) number: ChildNumber,
+    pub(super) name: ProcessName,
+    pub(super) alarm: Option<Arc<Alarm>>,
     pub(super) speaker: Speaker,
     /// The line that makes it ready, if one does.
     pub(super) ready: Option<Regex>,
@@ -167,6 +172,9 @@ impl Watch {
     }
 
     async fn line(&self, line: String, seen: &AtomicBool) {
+        if let Some(alarm) = &self.alarm {
+            alarm.look(&self.name, &clean(&line, false));
+        }
         let matches = |ready: &Regex| ready.is_match(&clean(&line, false));
         let ready = !seen.load(Ordering::Relaxed) && self.ready.as_ref().is_some_and(matches);
         self.speaker.line(line).await;

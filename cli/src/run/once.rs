@@ -1,0 +1,102 @@
+//! One run in a session of its own.
+
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+
+use ddbx_protocol::SessionName;
+use ddbx_protocol::control::{ProcessState, Reply, Request};
+
+use super::RunArgs;
+use super::alarm::Alarm;
+use super::config::Config;
+use super::output::Sinks;
+use super::recording::{Program, create_recording, finish_recording};
+use super::stops::Stops;
+use super::supervisor::{Ended, Hooks, Options, supervise};
+use crate::central::{self, Open};
+use crate::exit::Failure;
+
+/// What all runs of a command have in common.
+pub(super) struct Runner<'a> {
+    pub(super) args: &'a RunArgs,
+    pub(super) config: Config,
+    /// A name or an address.
+    pub(super) session: String,
+    pub(super) stops: Stops,
+}
+
+/// What is different from run to run.
+pub(super) struct Variant<'a> {
+    pub(super) sinks: Sinks,
+    /// Of the delays, if there are to be any.
+    pub(super) seed: Option<u64>,
+    pub(super) record: Option<&'a Path>,
+    pub(super) alarm: Option<Arc<Alarm>>,
+    /// Whether to say that the session is open.
+    pub(super) is_announced: bool,
+}
+
+impl Runner<'_> {
+    /// Opens the session and runs what the file lists in it. All of it ends with the
+    /// runtime, whoever is still connected.
+    pub(super) fn once(&self, variant: Variant<'_>) -> Result<Ended, Failure> {
+        central::runtime()?.block_on(self.in_session(variant))
+    }
+
+    async fn in_session(&self, variant: Variant<'_>) -> Result<Ended, Failure> {
+        let Variant { sinks, seed, record, alarm, is_announced } = variant;
+        let args = self.args;
+        let mut open = Open::start(&self.session, args.secret_file.as_deref()).await?;
+        let mut environment = open.environment.clone();
+        if let Some(directory) = record {
+            let session = recorded_as(&open.name);
+            let program = self.program()?;
+            environment.extend(create_recording(directory, session, args.keep(), &program)?);
+        }
+        if let Some(seed) = seed {
+            let delays = format!("{seed}:{}", args.max_delay.micros);
+            environment.push(("DDBX_PERTURB".to_owned(), delays));
+        }
+        if is_announced {
+            anstream::eprintln!("ddbx: session {} is open; try `ddbx ps` elsewhere", open.name);
+        }
+        let session = open.session.clone();
+        let hooks = Hooks {
+            is_attached: move |name: &str| match session.request(Request::Processes) {
+                Some(Reply::Processes(views)) => {
+                    views.iter().any(|view| view.name == name && view.state != ProcessState::Gone)
+                }
+                _ => false,
+            },
+            stop: || self.stops.clone().told(),
+            before_teardown: async {},
+        };
+        let options = Options { alarm, ..args.options() };
+        let mut running = pin!(supervise(sinks, &self.config, &environment, hooks, &options));
+        let ended = tokio::select! {
+            ended = &mut running => ended,
+            () = open.asked_to_end() => {
+                self.stops.tell();
+                running.await
+            }
+        };
+        if let Some(directory) = record {
+            finish_recording(directory, &ended.exits);
+        }
+        Ok(ended)
+    }
+
+    fn program(&self) -> Result<Program, Failure> {
+        let file = std::path::absolute(&self.args.file)?;
+        Ok(Program { file, text: self.config.text.clone() })
+    }
+}
+
+/// A session that has an address only is recorded under the name that sessions have
+/// if nobody gives them one.
+fn recorded_as(session: &str) -> SessionName {
+    SessionName::new(session)
+        .or_else(|_| SessionName::new("default"))
+        .expect("the second is a name")
+}
