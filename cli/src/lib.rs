@@ -10,11 +10,13 @@ mod central;
 pub mod demo;
 mod exit;
 pub mod plan;
+mod recordings;
 pub mod run;
 mod session;
 mod table;
 mod text;
 
+use recordings::{inspect, list, verify};
 use session::{breakpoints, events, holds, processes};
 
 /// A debugger for distributed programs that talk by RPC.
@@ -63,6 +65,9 @@ enum Command {
     Watch(processes::WatchArgs),
     Events(events::EventsArgs),
     Stop(processes::StopArgs),
+    Recordings(list::RecordingsArgs),
+    Inspect(inspect::InspectArgs),
+    Verify(verify::VerifyArgs),
     Plan(plan::PlanArgs),
     /// Print completions for a shell, to be sourced there
     #[command(after_long_help = COMPLETIONS)]
@@ -96,6 +101,9 @@ pub fn main() -> ExitCode {
         Command::Watch(args) => processes::watch(&args),
         Command::Events(args) => events::events(&args),
         Command::Stop(args) => processes::stop(&args),
+        Command::Recordings(args) => list::list(&args),
+        Command::Inspect(args) => inspect::inspect(&args),
+        Command::Verify(args) => verify::verify(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "ddbx", &mut std::io::stdout());

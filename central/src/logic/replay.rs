@@ -137,19 +137,23 @@ impl Judge {
 /// What the control of the next event does instead, if that is for the control to do
 /// and it stands before another one.
 fn instead(next: &Next, waiting: &[AtTurn]) -> Option<EventKind> {
-    let does_it_itself = matches!(
-        next.kind,
+    let control = next.kind.control().filter(|_| is_own(&next.kind))?;
+    let of_control = |at: &&AtTurn| at.kind.control() == Some(control) && is_own(&at.kind);
+    // One that was not recorded at all says more.
+    let found = waiting.iter().filter(of_control).min_by_key(|at| at.number.is_some());
+    found.map(|at| at.kind.clone())
+}
+
+/// Whether a control does it by itself: it is not told to, and no time runs out.
+fn is_own(kind: &EventKind) -> bool {
+    matches!(
+        kind,
         EventKind::CallSent { .. }
             | EventKind::ReturnSent { .. }
             | EventKind::Point { .. }
             | EventKind::Ended { .. }
             | EventKind::Entered { .. }
-    );
-    let control = next.kind.control().filter(|_| does_it_itself)?;
-    let of_control = |at: &&AtTurn| at.kind.control() == Some(control);
-    // One that was not recorded at all says more.
-    let found = waiting.iter().filter(of_control).min_by_key(|at| at.number.is_some());
-    found.map(|at| at.kind.clone())
+    )
 }
 
 fn divergence(

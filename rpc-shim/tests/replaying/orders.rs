@@ -1,0 +1,205 @@
+//! Who comes first.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ddbx::test::{Session, record, replay};
+use tarpc::context;
+
+use crate::services::{Actor, LabClient, MS, connect};
+use crate::{Place, comes_again, luck};
+
+/// Ten customers, each at some time; what they order goes into a list.
+async fn race(session: &Session) -> Vec<u64> {
+    let (front, back) = (session.process("front"), session.process("back"));
+    let list: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let own = list.clone();
+    let takes = Actor::new(move |_, number| {
+        let list = own.clone();
+        async move {
+            list.lock().unwrap().push(number);
+            list.lock().unwrap().len() as u64
+        }
+    });
+    let client = connect!(LabClient, front, back, takes);
+    let customers: Vec<_> = (1..=10)
+        .map(|number| {
+            let client = client.clone();
+            front.spawn(&format!("customer-{number}"), async move {
+                luck(3 * MS).await;
+                client.act(context::current(), number).await.unwrap();
+            })
+        })
+        .collect();
+    for customer in customers {
+        customer.await.unwrap();
+    }
+    let list = list.lock().unwrap().clone();
+    list
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_race_ends_as_it_did() {
+    comes_again(race).await;
+}
+
+/// What is looked at before a nested call may have changed after it.
+async fn look_and_take(session: &Session) -> (i64, Vec<bool>) {
+    let (front, shop, prices) =
+        (session.process("front"), session.process("shop"), session.process("prices"));
+    let slow = Actor::new(|_, number| async move {
+        luck(2 * MS).await;
+        number
+    });
+    let prices = connect!(LabClient, shop, prices, slow);
+    let stock = Arc::new(Mutex::new(1_i64));
+    let shelf = stock.clone();
+    let sells = Actor::new(move |ctx, number| {
+        let (stock, prices) = (shelf.clone(), prices.clone());
+        async move {
+            if *stock.lock().unwrap() <= 0 {
+                return 0;
+            }
+            prices.act(ctx, number).await.unwrap();
+            *stock.lock().unwrap() -= 1;
+            1
+        }
+    });
+    let shop = connect!(LabClient, front, shop, sells);
+    let customers: Vec<_> = (0..3)
+        .map(|number| {
+            let shop = shop.clone();
+            front.spawn("customer", async move {
+                luck(4 * MS).await;
+                shop.act(context::current(), number).await.unwrap() == 1
+            })
+        })
+        .collect();
+    let mut sold = Vec::new();
+    for customer in customers {
+        sold.push(customer.await.unwrap());
+    }
+    let left = *stock.lock().unwrap();
+    (left, sold)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_oversell_comes_again() {
+    comes_again(look_and_take).await;
+}
+
+/// Handlers that call others side by side, in branches and in tasks that they start
+/// without a word.
+async fn side_by_side(session: &Session) -> Vec<u64> {
+    let (front, middle, back) =
+        (session.process("front"), session.process("middle"), session.process("back"));
+    let list: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let own = list.clone();
+    let notes = Actor::new(move |_, number| {
+        let list = own.clone();
+        async move {
+            luck(MS).await;
+            ddbx::point!("noted", number = number).await;
+            list.lock().unwrap().push(number);
+            number
+        }
+    });
+    let inner = connect!(LabClient, middle, back, notes);
+    let fans_out = Actor::new(move |ctx, number| {
+        let inner = inner.clone();
+        async move {
+            let plain: Vec<_> = (0..4)
+                .map(|n| {
+                    let inner = inner.clone();
+                    tokio::spawn(async move { inner.act(ctx, 100 * number + n).await.unwrap() })
+                })
+                .collect();
+            let (a, b) =
+                tokio::join!(inner.act(ctx, 100 * number + 10), inner.act(ctx, 100 * number + 11));
+            let mut sum = a.unwrap() + b.unwrap();
+            for task in plain {
+                sum += task.await.unwrap();
+            }
+            sum
+        }
+    });
+    let outer = connect!(LabClient, front, middle, fans_out);
+    let main = front.spawn("main", async move {
+        let child = {
+            let outer = outer.clone();
+            ddbx::spawn("child", async move { outer.act(context::current(), 1).await.unwrap() })
+        };
+        let own = outer.act(context::current(), 2).await.unwrap();
+        own + child.await.unwrap()
+    });
+    main.await.unwrap();
+    let list = list.lock().unwrap().clone();
+    list
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn branches_and_plain_tasks_keep_their_order() {
+    comes_again(side_by_side).await;
+}
+
+/// The first answer wins, and the other call is given up half-way.
+async fn first_wins(session: &Session) -> Vec<u64> {
+    let (front, back) = (session.process("front"), session.process("back"));
+    let list: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let own = list.clone();
+    let steps = Actor::new(move |_, number| {
+        let list = own.clone();
+        async move {
+            for step in 0..4 {
+                luck(MS).await;
+                ddbx::point!("step").await;
+                list.lock().unwrap().push(10 * number + step);
+            }
+            number
+        }
+    });
+    let client = connect!(LabClient, front, back, steps);
+    let main = front.spawn("main", async move {
+        let mut winners = Vec::new();
+        for _ in 0..5 {
+            winners.push(tokio::select! {
+                answer = client.act(context::current(), 1) => answer.unwrap(),
+                answer = client.act(context::current(), 2) => answer.unwrap(),
+            });
+        }
+        winners
+    });
+    let mut all = main.await.unwrap();
+    all.extend(list.lock().unwrap().iter());
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_given_up_is_given_up_at_the_same_place() {
+    comes_again(first_wins).await;
+}
+
+/// A breakpoint holds a replay, and does not disturb it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_breakpoint_does_not_disturb_a_replay() {
+    let place = Place::new();
+    let outcome = record(place.path(), race).await;
+    let again = replay(place.path(), async |session| {
+        let hit = session.breakpoint("back:Lab.act@arrive");
+        let holds = async {
+            for _ in 0..3 {
+                let held = hit.next().await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                held.resume();
+            }
+            drop(hit);
+            std::future::pending().await
+        };
+        tokio::select! {
+            outcome = race(session) => outcome,
+            outcome = holds => outcome,
+        }
+    })
+    .await;
+    assert_eq!(again, outcome);
+}
