@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ddbx_central::driver::{Membership, Session};
 use ddbx_protocol::link::DialError;
 use ddbx_protocol::session::LEASE;
-use ddbx_protocol::{ProcessIndex, ProcessName, Stack};
+use ddbx_protocol::{FromSatellite, ProcessIndex, ProcessName, Stack};
 use ddbx_satellite::driver::{Handle, Report};
 use ddbx_satellite::link::{self, FirstAttempt, Target};
 use serde::Serialize;
@@ -40,6 +40,7 @@ struct Inner {
 struct Member {
     session: Session,
     membership: Membership,
+    satellite: Handle,
 }
 
 impl Process {
@@ -72,7 +73,8 @@ impl Process {
         let joined = session.join(attach, deliver).ok_or(io::ErrorKind::Other)?;
         let _ = membership.set(joined);
         wanted.begin(&satellite);
-        let member = Member { session: session.clone(), membership: joined };
+        let member =
+            Member { session: session.clone(), membership: joined, satellite: satellite.clone() };
         Ok(Self(Arc::new(Inner {
             name: satellite.name(),
             controls,
@@ -190,6 +192,9 @@ fn start(name: &str) -> io::Result<(Arc<Controls>, Handle)> {
 
 impl Drop for Member {
     fn drop(&mut self) {
+        if let Some(progress) = self.satellite.progress() {
+            self.session.hear(self.membership, FromSatellite::Replays(progress));
+        }
         self.session.leave(self.membership);
     }
 }

@@ -345,8 +345,8 @@ impl Handle {
         if let Some((events, dropped)) = self.0.events.take() {
             send(FromSatellite::Events { events, dropped });
         }
-        if let Some(replay) = self.replay() {
-            send(FromSatellite::Replays(replay.progress()));
+        if let Some(progress) = self.progress() {
+            send(FromSatellite::Replays(progress));
         }
     }
 

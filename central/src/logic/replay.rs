@@ -61,6 +61,8 @@ pub struct Missing {
     pub waits_for: Option<EventId>,
     /// Who else stands there.
     pub waiting: Vec<AtTurn>,
+    /// Whether the process has ended.
+    pub is_gone: bool,
 }
 
 impl Judge {
@@ -98,7 +100,8 @@ impl Judge {
             let took = view.progress.next.as_ref().map_or(Duration::ZERO, |next| next.took);
             idle(&view.progress) <= self.patience + 2 * took
         };
-        if views.iter().any(moving) || nobody_held_for <= self.patience {
+        if views.iter().filter(|view| view.is_there).any(moving) || nobody_held_for <= self.patience
+        {
             return Verdict::GoesOn;
         }
         Verdict::Stalled(self.missing(views))
@@ -115,7 +118,8 @@ impl Judge {
             let process = name.to_string();
             let found = views.iter().find(|view| view.process == process && view.start == *start);
             let Some(view) = found else {
-                all.push(Missing { process, next: None, waits_for: None, waiting: Vec::new() });
+                let (next, waits_for, waiting, is_gone) = (None, None, Vec::new(), false);
+                all.push(Missing { process, next, waits_for, waiting, is_gone });
                 continue;
             };
             let Some(next) = &view.progress.next else { continue };
@@ -127,6 +131,7 @@ impl Judge {
                 next: Some((next.number, next.kind.clone())),
                 waits_for: next.kind.sent_as().filter(is_ahead).cloned(),
                 waiting: view.progress.waiting.clone(),
+                is_gone: !view.is_there,
             });
         }
         all.sort_by_key(|missing| missing.waits_for.is_some());
@@ -210,11 +215,12 @@ impl fmt::Display for Divergence {
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { process, next, waits_for, waiting } = self;
+        let Self { process, next, waits_for, waiting, is_gone } = self;
         let Some((number, kind)) = next else {
             return write!(f, "{process} has not come");
         };
-        write!(f, "{process} waits for {process}:{}  {kind}", number.0)?;
+        let waits = if *is_gone { "has ended before" } else { "waits for" };
+        write!(f, "{process} {waits} {process}:{}  {kind}", number.0)?;
         if let Some(departure) = waits_for {
             write!(f, "\n  which is sent by {departure}, and that has not happened")?;
         }

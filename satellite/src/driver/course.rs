@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use ddbx_protocol::{
-    CallPath, ChoiceName, ControlId, Delay, EventKind, EventNumber, MethodName, RecordedSoFar,
+    CallPath, ChoiceName, ControlId, Delay, EventKind, EventNumber, MethodName, Progress,
+    RecordedSoFar,
 };
 use ddbx_recording::{Choice, ChoiceValue, Entry};
 
@@ -75,6 +76,11 @@ impl Handle {
     /// Whether it follows a recording.
     pub fn is_replay(&self) -> bool {
         self.replay().is_some()
+    }
+
+    /// How far it has come with that.
+    pub fn progress(&self) -> Option<Progress> {
+        self.replay().map(Replay::progress)
     }
 
     pub(super) fn replay(&self) -> Option<&Replay> {
