@@ -126,7 +126,7 @@ mod tests {
         let control = ControlId::new("p0/main").unwrap();
         let label = PointLabel::new("here").unwrap();
         let mut point = event(id(0, 1), None);
-        point.kind = EventKind::Point { control, label };
+        point.kind = EventKind::Point { control, call: None, label };
         causality.observe(&point).unwrap();
         assert!(causality.observe(&event(id(1, 1), Some(id(0, 1)))).is_err());
     }

@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{CallId, ConnectionId, ControlId, EventId, MethodName, PointLabel};
+use crate::ids::{CallId, CallPath, ConnectionId, ControlId, EventId, MethodName, PointLabel};
 use crate::time::{Delay, RealTime};
 
 /// One event of one process.
@@ -89,6 +89,8 @@ pub enum EventKind {
     Point {
         /// Who.
         control: ControlId,
+        /// The call that it handles; none where it began.
+        call: Option<CallPath>,
         /// The label.
         label: PointLabel,
     },
@@ -97,14 +99,18 @@ pub enum EventKind {
     Fired {
         /// Whose.
         control: ControlId,
-        /// Which of its timers.
+        /// The call that it handles; none where it began.
+        call: Option<CallPath>,
+        /// Which of the timers that it has there.
         timer: u64,
     },
     /// A control gets what it shares with others: a lock, a permit, a message.
     Entered {
         /// Who.
         control: ControlId,
-        /// The how manieth time.
+        /// The call that it handles; none where it began.
+        call: Option<CallPath>,
+        /// The how manieth time there.
         nth: u64,
         /// What.
         what: Shared,
@@ -237,9 +243,13 @@ impl fmt::Display for EventKind {
             Self::Spawned { control, by: None } => write!(f, "{control} begins"),
             Self::Spawned { control, by: Some(by) } => write!(f, "{by} starts {control}"),
             Self::Ended { control } => write!(f, "{control} ends"),
-            Self::Point { control, label } => write!(f, "point {label}  {control}"),
-            Self::Fired { control, timer } => write!(f, "timer {timer} runs out  {control}"),
-            Self::Entered { control, what, from, .. } => {
+            Self::Point { control, call, label } => {
+                write!(f, "point {label}  {}", Frame(control, call))
+            }
+            Self::Fired { control, call, timer } => {
+                write!(f, "timer {timer} runs out  {}", Frame(control, call))
+            }
+            Self::Entered { control, call, what, from, .. } => {
                 f.write_str(match what {
                     Shared::Lock => "has the lock",
                     Shared::Read => "has the lock to read",
@@ -251,7 +261,7 @@ impl fmt::Display for EventKind {
                 if let Some(from) = from {
                     write!(f, " of {from}")?;
                 }
-                write!(f, "  {control}")
+                write!(f, "  {}", Frame(control, call))
             }
             Self::Connected { connection } => write!(f, "has connection {}", connection.nth),
             Self::Accepted { connection, .. } => {
@@ -259,5 +269,15 @@ impl fmt::Display for EventKind {
             }
             Self::Closed { connection } => write!(f, "closes connection {}", connection.nth),
         }
+    }
+}
+
+/// A control, and the call that it handles.
+struct Frame<'a>(&'a ControlId, &'a Option<CallPath>);
+
+impl fmt::Display for Frame<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)?;
+        self.1.iter().try_for_each(|call| write!(f, "!{call}"))
     }
 }

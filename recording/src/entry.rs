@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use ddbx_protocol::{
-    ChoiceName, ControlId, Delay, Event, EventId, EventKind, EventNumber, ProcessName, RealTime,
+    CallPath, ChoiceName, ControlId, Delay, Event, EventId, EventKind, EventNumber, ProcessName,
+    RealTime,
 };
 use serde::Serialize;
 use thiserror::Error;
@@ -52,6 +53,8 @@ impl From<Event> for Moment {
 pub struct Choice {
     /// Whose choice.
     pub control: ControlId,
+    /// The call that it handled; none where it began.
+    pub call: Option<CallPath>,
     /// What it was about.
     pub name: ChoiceName,
     /// The result, in whatever form the program reads it back.

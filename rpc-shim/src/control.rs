@@ -41,7 +41,7 @@ pub(crate) struct Control {
     elsewhere: AtomicU32,
     method: Option<MethodName>,
     /// Which call of its control brought it here.
-    call: Option<CallPath>,
+    pub(crate) call: Option<CallPath>,
     since: RealTime,
     /// What it had of a deadline when it came.
     allowed: Duration,
@@ -225,8 +225,8 @@ impl Control {
 
     /// Its next timer runs out.
     pub(crate) fn next_timer_fires(&self) -> impl FnOnce() -> EventKind + use<> {
-        let (control, timer) = (self.id.clone(), self.next_timer());
-        move || EventKind::Fired { control, timer }
+        let (control, call, timer) = (self.id.clone(), self.call.clone(), self.next_timer());
+        move || EventKind::Fired { control, call, timer }
     }
 
     /// Sleeps until its clock shows this.

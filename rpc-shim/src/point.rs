@@ -70,8 +70,9 @@ pub fn point<F: FnOnce() -> Value>(
     });
     async move {
         if let Some((at_gate, label)) = passing {
-            let control = at_gate.control().id.clone();
-            at_gate.pass(|| EventKind::Point { control, label }).await;
+            let control = at_gate.control();
+            let (control, call) = (control.id.clone(), control.call.clone());
+            at_gate.pass(|| EventKind::Point { control, call, label }).await;
         }
     }
 }

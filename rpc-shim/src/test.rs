@@ -35,14 +35,12 @@
 //! # }
 //! ```
 
-use std::sync::{Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ddbx_central::driver::{Hit, Session as Central};
 use ddbx_central::logic::Command;
 use ddbx_protocol::control::{Reply, Request};
 use ddbx_protocol::{BreakpointId, StopId};
-use ddbx_satellite::driver::{Handle, WeakHandle};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -71,7 +69,7 @@ pub async fn session() -> Session {
          would win against any answer: remove start_paused"
     );
     let central = Central::start().expect("a thread for the session");
-    Session { central, course: WantedCourse::default(), satellites: StdMutex::default() }
+    Session { central, course: WantedCourse::default() }
 }
 
 /// How often those on the way to a breakpoint are let pass.
@@ -81,26 +79,12 @@ const USHERED: Duration = Duration::from_millis(5);
 pub struct Session {
     central: Central,
     course: WantedCourse,
-    /// Of its processes, as long as there are any.
-    satellites: StdMutex<Vec<WeakHandle>>,
 }
 
 impl Session {
     /// A process of the session. Any number of them can live in one test.
     pub fn process(&self, name: &str) -> Process {
-        let process = Process::embedded(name, &self.central, &self.course)
-            .expect("a thread for the satellite");
-        let satellite = process.satellite().map(Handle::downgrade);
-        self.lock().extend(satellite);
-        process
-    }
-
-    fn satellites(&self) -> Vec<Handle> {
-        self.lock().iter().filter_map(WeakHandle::upgrade).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<WeakHandle>> {
-        self.satellites.lock().unwrap_or_else(PoisonError::into_inner)
+        Process::embedded(name, &self.central, &self.course).expect("a thread for the satellite")
     }
 
     /// Stops controls at `process:Service.method@event` or `process:point(label)`,

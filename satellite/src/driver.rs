@@ -58,17 +58,6 @@ pub trait Report: std::marker::Send + Sync {
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
-/// A handle that does not keep the satellite.
-#[derive(Clone)]
-pub struct WeakHandle(Weak<Shared>);
-
-impl WeakHandle {
-    /// The handle, if there still is one.
-    pub fn upgrade(&self) -> Option<Handle> {
-        self.0.upgrade().map(Handle)
-    }
-}
-
 struct Shared {
     process: ProcessIndex,
     origin: Instant,
@@ -155,11 +144,6 @@ impl Handle {
         let thread_name = "ddbx-satellite".to_owned();
         thread::Builder::new().name(thread_name).spawn(move || keep(&weak, &look))?;
         Ok(Self(shared))
-    }
-
-    /// A handle that does not keep the satellite.
-    pub fn downgrade(&self) -> WeakHandle {
-        WeakHandle(Arc::downgrade(&self.0))
     }
 
     /// Where central's messages go: a handle that does not keep the satellite.

@@ -2,6 +2,7 @@
 //! only put it into a queue.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::thread;
@@ -24,6 +25,8 @@ static ALL: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 pub struct Recorder(Arc<Shared>);
 
 struct Shared {
+    /// The recording to which it adds.
+    recording: PathBuf,
     queue: Queue,
     /// From when on its clock counts.
     origin: Instant,
@@ -54,7 +57,9 @@ impl Recorder {
         origin: Instant,
     ) -> io::Result<Self> {
         let (orders, heard) = channel();
+        let recording = files.directory().parent().unwrap_or(files.directory()).to_owned();
         let shared = Arc::new(Shared {
+            recording,
             queue: Queue::default(),
             origin,
             orders: Mutex::new(orders),
@@ -87,13 +92,6 @@ impl Recorder {
     /// Tells when all that has happened so far is on the disk, or cannot be.
     pub fn flush(&self, tell: impl FnOnce() + Send + 'static) {
         self.0.order(Order::Flush(Box::new(tell)));
-    }
-}
-
-impl Recorder {
-    /// Writes what is left, and ends the log.
-    pub(crate) fn close(&self) {
-        self.0.close();
     }
 }
 
@@ -195,6 +193,12 @@ fn register(shared: &Arc<Shared>) {
 fn all() -> Vec<Arc<Shared>> {
     let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     all.iter().filter_map(Weak::upgrade).collect()
+}
+
+/// Ends all logs of this program in a recording.
+pub fn finish(recording: &Path) {
+    let all = all();
+    all.iter().filter(|one| one.recording == recording).for_each(|one| one.close());
 }
 
 extern "C" fn close_all() {

@@ -56,18 +56,15 @@ struct Memory {
     delay: u64,
     /// The last call of each control, by the number of its name.
     calls: Vec<Vec<u32>>,
-    /// The last timer or entry of each control.
-    counts: Vec<u64>,
     /// The last departure of each other process, by the number of its name.
     departures: Vec<u64>,
 }
 
 impl Memory {
     fn clear(&mut self) {
-        let Self { number: _, at, delay, calls, counts, departures } = self;
+        let Self { number: _, at, delay, calls, departures } = self;
         (*at, *delay) = (0, 0);
         calls.clear();
-        counts.clear();
         departures.clear();
     }
 }

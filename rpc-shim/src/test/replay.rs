@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ddbx_central::logic::replay::{Judge, Verdict};
 use ddbx_protocol::control::{Reply, Request};
 use ddbx_recording::{Recording, is_replayable, seal};
+use ddbx_satellite::recorder;
 
 use super::{Session, session};
 use crate::course::Wanted;
@@ -50,7 +51,7 @@ pub async fn record<T>(directory: impl AsRef<Path>, test: impl AsyncFnOnce(&Sess
     let course = Wanted { record: Some(directory.clone()), ..Wanted::default() };
     let session = session_with(course).await;
     // In whatever way the test ends.
-    let _sealed = Sealed { directory, session: &session };
+    let _sealed = Sealed(directory);
     test(&session).await
 }
 
@@ -60,17 +61,12 @@ async fn session_with(course: Wanted) -> Session {
     session
 }
 
-struct Sealed<'a> {
-    directory: PathBuf,
-    session: &'a Session,
-}
+struct Sealed(PathBuf);
 
-impl Drop for Sealed<'_> {
+impl Drop for Sealed {
     fn drop(&mut self) {
-        for satellite in self.session.satellites() {
-            satellite.stop_recording();
-        }
-        if let Err(error) = seal(&self.directory, BTreeMap::new()) {
+        recorder::finish(&self.0);
+        if let Err(error) = seal(&self.0, BTreeMap::new()) {
             eprintln!("ddbx: {error}");
         }
     }

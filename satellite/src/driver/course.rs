@@ -95,13 +95,6 @@ impl Handle {
         self.recorder().map(Recorder::so_far)
     }
 
-    /// Writes what has happened so far, and nothing from then on.
-    pub fn stop_recording(&self) {
-        if let Some(recorder) = self.recorder() {
-            recorder.close();
-        }
-    }
-
     /// Which of its calls a control makes, which has counted this one.
     pub fn path(
         &self,
@@ -118,23 +111,31 @@ impl Handle {
 
     /// From whom the message came that a control got as its `nth`, if it got one:
     /// only in a replay.
-    pub fn sender(&self, control: &ControlId, nth: u64) -> Option<Option<ControlId>> {
-        self.replay()?.ask(|script| script.sender(control, nth).map(Option::<&ControlId>::cloned))
+    pub fn sender(
+        &self,
+        control: &ControlId,
+        call: Option<&CallPath>,
+        nth: u64,
+    ) -> Option<Option<ControlId>> {
+        let replay = self.replay()?;
+        replay.ask(|script| script.sender(control, call, nth).map(Option::<&ControlId>::cloned))
     }
 
     /// What a choice comes to: in a replay, what it came to.
     pub fn choice(
         &self,
         control: &ControlId,
+        call: Option<&CallPath>,
         name: &ChoiceName,
         choose: impl FnOnce() -> Option<ChoiceValue>,
     ) -> Option<ChoiceValue> {
-        let recorded =
-            self.replay().and_then(|replay| replay.ask(|script| script.choice(control, name)));
+        let recorded = self
+            .replay()
+            .and_then(|replay| replay.ask(|script| script.choice(control, call, name)));
         let value = recorded.or_else(choose)?;
         if let Some(recorder) = self.recorder() {
-            let (control, name) = (control.clone(), name.clone());
-            recorder.push(Entry::Choice(Choice { control, name, value: value.clone() }));
+            let (control, call, name) = (control.clone(), call.cloned(), name.clone());
+            recorder.push(Entry::Choice(Choice { control, call, name, value: value.clone() }));
         }
         Some(value)
     }
@@ -163,6 +164,7 @@ mod tests {
             let perturbation = Perturbation { seed, longest };
             let point = |n| EventKind::Point {
                 control: ControlId::new("p/main").unwrap(),
+                call: None,
                 label: PointLabel::new(format!("point-{n}")).unwrap(),
             };
             (0..1000).map(|n| perturbation.of("p", &point(n))).collect::<Vec<_>>()

@@ -46,7 +46,7 @@ pub struct Script {
     done: u64,
     /// Where each event still comes that nobody has claimed.
     places: BTreeMap<EventKind, VecDeque<Place>>,
-    choices: BTreeMap<(ControlId, ChoiceName), VecDeque<ChoiceValue>>,
+    choices: BTreeMap<(ControlId, Option<CallPath>, ChoiceName), VecDeque<ChoiceValue>>,
     /// A control runs on from the last event, and others wait until it stands again:
     /// so what they share inside the process is used in the same order.
     is_running: bool,
@@ -63,7 +63,7 @@ impl Script {
             let moment = match entry {
                 Entry::Event(moment) => moment,
                 Entry::Choice(choice) => {
-                    let key = (choice.control, choice.name);
+                    let key = (choice.control, choice.call, choice.name);
                     script.choices.entry(key).or_default().push_back(choice.value);
                     continue;
                 }
@@ -182,10 +182,15 @@ impl Script {
     }
 
     /// From whom the message came that a control gets next, if it gets one.
-    pub fn sender(&self, control: &ControlId, nth: u64) -> Option<Option<&ControlId>> {
+    pub fn sender(
+        &self,
+        control: &ControlId,
+        call: Option<&CallPath>,
+        nth: u64,
+    ) -> Option<Option<&ControlId>> {
         self.steps.iter().skip(self.next).find_map(|step| match &step.kind {
-            EventKind::Entered { control: who, nth: which, from, .. }
-                if who == control && *which == nth =>
+            EventKind::Entered { control: who, call: r#where, nth: which, from, .. }
+                if who == control && r#where.as_ref() == call && *which == nth =>
             {
                 Some(from.as_ref())
             }
@@ -194,8 +199,13 @@ impl Script {
     }
 
     /// What a choice came to.
-    pub fn choice(&mut self, control: &ControlId, name: &ChoiceName) -> Option<ChoiceValue> {
-        self.choices.get_mut(&(control.clone(), name.clone()))?.pop_front()
+    pub fn choice(
+        &mut self,
+        control: &ControlId,
+        call: Option<&CallPath>,
+        name: &ChoiceName,
+    ) -> Option<ChoiceValue> {
+        self.choices.get_mut(&(control.clone(), call.cloned(), name.clone()))?.pop_front()
     }
 
     /// Whether all has happened again.
@@ -256,7 +266,11 @@ mod tests {
     }
 
     fn point(who: &str, label: &str) -> EventKind {
-        EventKind::Point { control: control(who), label: PointLabel::new(label).unwrap() }
+        EventKind::Point {
+            control: control(who),
+            call: None,
+            label: PointLabel::new(label).unwrap(),
+        }
     }
 
     fn call(who: &str, nth: u32) -> CallId {

@@ -40,14 +40,19 @@ impl Decoder {
 
     fn entry(&mut self, input: &mut Input<'_>) -> Result<Entry, FormatError> {
         let tag = input.byte()?;
-        Ok(match tag {
+        Ok(match tag & 0x0f {
+            // These have neither number nor delay.
+            kind::CHOICE | kind::GAP if tag & (JUMP | DELAY) != 0 => {
+                return Err(FormatError::Content);
+            }
+            kind::GAP if tag != kind::GAP => return Err(FormatError::Content),
             kind::CHOICE => {
-                let control = self.control(input)?;
+                let (control, call) = self.frame(tag, input)?;
                 let name = named(self.choices.get(input, 0)?)?.1.clone();
                 let len = input.count(ChoiceValue::BYTES_MAX)?;
                 let value = ChoiceValue::new(input.bytes(len)?);
                 let value = value.map_err(|_| FormatError::Content)?;
-                Entry::Choice(Choice { control, name, value })
+                Entry::Choice(Choice { control, call, name, value })
             }
             kind::GAP => {
                 let why = match input.byte()? {
@@ -90,29 +95,17 @@ impl Decoder {
             kind::CANCELLED => {
                 EventKind::Cancelled { call: self.call(tag, input)?, end: end(input)? }
             }
-            // The rest is not about calls.
-            _ if tag & (NEXT_CALL | OTHER_CALL) != 0 => return Err(FormatError::Content),
-            kind::SPAWNED => {
-                EventKind::Spawned { control: self.control(input)?, by: self.perhaps(input)? }
-            }
-            kind::ENDED => EventKind::Ended { control: self.control(input)? },
             kind::POINT => {
-                let control = self.control(input)?;
+                let (control, call) = self.frame(tag, input)?;
                 let label = named(self.labels.get(input, 0)?)?.1.clone();
-                EventKind::Point { control, label }
+                EventKind::Point { control, call, label }
             }
-            kind::CONNECTED => EventKind::Connected { connection: self.connection(input)? },
-            kind::ACCEPTED => {
-                let connection = self.connection(input)?;
-                let sent_as = named(self.departure(input)?)?;
-                EventKind::Accepted { connection, sent_as }
-            }
-            kind::CLOSED => EventKind::Closed { connection: self.connection(input)? },
             kind::FIRED => {
-                let (control, timer) = self.count(input)?;
-                EventKind::Fired { control, timer }
+                let (control, call) = self.frame(tag, input)?;
+                EventKind::Fired { control, call, timer: input.number()? }
             }
             kind::ENTERED => {
+                let (control, call) = self.frame(tag, input)?;
                 let what = match input.byte()? {
                     0 => Shared::Lock,
                     1 => Shared::Read,
@@ -122,9 +115,22 @@ impl Decoder {
                     5 => Shared::Message,
                     _ => return Err(FormatError::Content),
                 };
-                let (control, nth) = self.count(input)?;
-                EventKind::Entered { control, nth, what, from: self.perhaps(input)? }
+                let nth = input.number()?;
+                EventKind::Entered { control, call, nth, what, from: self.perhaps(input)? }
             }
+            // The rest is not about calls.
+            _ if tag & (NEXT_CALL | OTHER_CALL) != 0 => return Err(FormatError::Content),
+            kind::SPAWNED => {
+                EventKind::Spawned { control: self.control(input)?, by: self.perhaps(input)? }
+            }
+            kind::ENDED => EventKind::Ended { control: self.control(input)? },
+            kind::CONNECTED => EventKind::Connected { connection: self.connection(input)? },
+            kind::ACCEPTED => {
+                let connection = self.connection(input)?;
+                let sent_as = named(self.departure(input)?)?;
+                EventKind::Accepted { connection, sent_as }
+            }
+            kind::CLOSED => EventKind::Closed { connection: self.connection(input)? },
             _ => return Err(FormatError::Content),
         };
         Ok(Moment {
@@ -136,6 +142,16 @@ impl Decoder {
     }
 
     fn call(&mut self, tag: u8, input: &mut Input<'_>) -> Result<CallId, FormatError> {
+        let (control, path) = self.frame(tag, input)?;
+        Ok(CallId { control, path: named(path)? })
+    }
+
+    /// A control, and the call that it handles, or makes.
+    fn frame(
+        &mut self,
+        tag: u8,
+        input: &mut Input<'_>,
+    ) -> Result<(ControlId, Option<CallPath>), FormatError> {
         let (number, control) = named(self.controls.get(input, 0)?)?;
         let last = slot(&mut self.memory.calls, number);
         match (tag & (NEXT_CALL | OTHER_CALL), last.last_mut()) {
@@ -151,15 +167,7 @@ impl Decoder {
             }
             _ => return Err(FormatError::Content),
         }
-        let path = CallPath::new(last).ok_or(FormatError::Content)?;
-        Ok(CallId { control: control.clone(), path })
-    }
-
-    fn count(&mut self, input: &mut Input<'_>) -> Result<(ControlId, u64), FormatError> {
-        let (number, control) = named(self.controls.get(input, 0)?)?;
-        let last = slot(&mut self.memory.counts, number);
-        *last = input.difference(*last)?;
-        Ok((control.clone(), *last))
+        Ok((control.clone(), CallPath::new(last)))
     }
 
     fn perhaps(&mut self, input: &mut Input<'_>) -> Result<Option<ControlId>, FormatError> {

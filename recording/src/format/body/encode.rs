@@ -1,8 +1,8 @@
 //! Entries to bytes.
 
 use ddbx_protocol::{
-    CallId, ChoiceName, ConnectionId, ControlId, End, EventId, EventKind, EventNumber, MethodName,
-    PointLabel, ProcessName, Shared,
+    CallId, CallPath, ChoiceName, ConnectionId, ControlId, End, EventId, EventKind, EventNumber,
+    MethodName, PointLabel, ProcessName, Shared,
 };
 
 use super::{BODY_BYTES_FULL, DELAY, JUMP, Memory, NEXT_CALL, OTHER_CALL, kind, slot};
@@ -37,8 +37,9 @@ impl Encoder {
         match entry {
             Entry::Event(moment) => self.event(moment),
             Entry::Choice(choice) => {
+                let tag_at = self.body.len();
                 self.body.push(kind::CHOICE);
-                self.controls.put(&mut self.body, &choice.control, 0);
+                self.body[tag_at] |= self.frame(&choice.control, choice.call.as_ref());
                 self.choices.put(&mut self.body, &choice.name, 0);
                 let value = choice.value.as_bytes();
                 varint::put(&mut self.body, value.len() as u64);
@@ -151,8 +152,8 @@ impl Encoder {
             EventKind::Ended { control } => {
                 self.controls.put(&mut self.body, control, 0);
             }
-            EventKind::Point { control, label } => {
-                self.controls.put(&mut self.body, control, 0);
+            EventKind::Point { control, call, label } => {
+                tag |= self.frame(control, call.as_ref());
                 self.labels.put(&mut self.body, label, 0);
             }
             EventKind::Connected { connection } | EventKind::Closed { connection } => {
@@ -162,8 +163,12 @@ impl Encoder {
                 self.connection(connection);
                 self.departure(Some(sent_as));
             }
-            EventKind::Fired { control, timer } => self.count(control, *timer),
-            EventKind::Entered { control, nth, what, from } => {
+            EventKind::Fired { control, call, timer } => {
+                tag |= self.frame(control, call.as_ref());
+                varint::put(&mut self.body, *timer);
+            }
+            EventKind::Entered { control, call, nth, what, from } => {
+                tag |= self.frame(control, call.as_ref());
                 self.body.push(match what {
                     Shared::Lock => 0,
                     Shared::Read => 1,
@@ -172,7 +177,7 @@ impl Encoder {
                     Shared::Notice => 4,
                     Shared::Message => 5,
                 });
-                self.count(control, *nth);
+                varint::put(&mut self.body, *nth);
                 self.perhaps(from.as_ref());
             }
         }
@@ -181,8 +186,14 @@ impl Encoder {
 
     /// Returns what the tag says about it.
     fn call(&mut self, call: &CallId) -> u8 {
-        let control = self.controls.put(&mut self.body, &call.control, 0);
-        let (path, last) = (call.path.numbers(), slot(&mut self.memory.calls, control));
+        self.frame(&call.control, Some(&call.path))
+    }
+
+    /// A control, and the call that it handles, or makes. Returns what the tag says.
+    fn frame(&mut self, control: &ControlId, call: Option<&CallPath>) -> u8 {
+        let control = self.controls.put(&mut self.body, control, 0);
+        let path = call.map_or(&[][..], CallPath::numbers);
+        let last = slot(&mut self.memory.calls, control);
         let same = path.iter().zip(last.iter()).take_while(|(a, b)| a == b).count();
         let (rest, before) = (&path[same..], &last[same..]);
         let tag = match (rest, before) {
@@ -198,13 +209,6 @@ impl Encoder {
         last.truncate(same);
         last.extend(rest);
         tag
-    }
-
-    fn count(&mut self, control: &ControlId, nth: u64) {
-        let control = self.controls.put(&mut self.body, control, 0);
-        let last = slot(&mut self.memory.counts, control);
-        varint::put_difference(&mut self.body, *last, nth);
-        *last = nth;
     }
 
     fn perhaps(&mut self, control: Option<&ControlId>) {
