@@ -13,7 +13,8 @@
 //!
 //! Two things make it worth debugging. Every call has 200 ms, and `inventory` has to
 //! renew a lease of 400 ms: stop a process with an ordinary debugger and both run out.
-//! And `inventory` has an honest race: two orders for the last item may both get it.
+//! And `inventory` has an honest race: two orders for the last item may both get it. That
+//! is rare, as such things are: `ddbx run -f examples/shop/race.toml --until-fails` finds it.
 //!
 //! To see it run, from the root of the workspace:
 //!
@@ -45,7 +46,7 @@ mod traffic;
 
 pub use error::Error;
 pub use options::Options;
-pub use race::{Race, race};
+pub use race::{Race, SECOND_AFTER, race};
 pub use traffic::{Load, TrafficReport, traffic};
 
 /// The services, in an order in which they can be started: each after those it calls.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use ddbx_shop::{Error, Load, Options, race, run, traffic};
+use ddbx_shop::{Error, Load, Options, SECOND_AFTER, race, run, traffic};
 
 /// One process of a small shop, to be debugged with ddbx.
 ///
@@ -34,8 +34,15 @@ enum Command {
     Gateway,
     /// Customers who buy; prints one line of JSON at the end
     Traffic(TrafficArgs),
-    /// Orders the last lamp twice at the same time; prints whether it was oversold
-    Race,
+    /// Orders the last lamp twice; prints whether it was oversold, and fails if it was
+    Race(RaceArgs),
+}
+
+#[derive(Args)]
+struct RaceArgs {
+    /// How much later the second order comes
+    #[arg(long, value_name = "TIME", default_value_t = SECOND_AFTER.into())]
+    second_after: humantime::Duration,
 }
 
 #[derive(Args)]
@@ -46,6 +53,9 @@ struct TrafficArgs {
     /// What they buy and how long they pause follows from this
     #[arg(long, default_value_t = Load::default().seed)]
     seed: u64,
+    /// Stop when each customer has bought so often, too
+    #[arg(long, value_name = "N")]
+    purchases: Option<u32>,
     /// Stop after this time, such as 5s or 500ms; without it, on SIGTERM or ctrl-c
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
     lasts: Option<Duration>,
@@ -65,12 +75,12 @@ async fn main() -> ExitCode {
         Err(error) => return failure(&error, 2),
     };
     match execute(command, &options).await {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => failure(&error, 1),
     }
 }
 
-async fn execute(command: Command, options: &Options) -> Result<(), Error> {
+async fn execute(command: Command, options: &Options) -> Result<ExitCode, Error> {
     let service = match command {
         Command::Registry => "registry",
         Command::Payments => "payments",
@@ -78,17 +88,19 @@ async fn execute(command: Command, options: &Options) -> Result<(), Error> {
         Command::Orders => "orders",
         Command::Gateway => "gateway",
         Command::Traffic(args) => {
-            let TrafficArgs { customers, seed, lasts, every, until_stdin_closes } = args;
-            let load = Load { customers, seed, lasts, every, until_stdin_closes };
+            let TrafficArgs { customers, seed, purchases, lasts, every, until_stdin_closes } = args;
+            let load = Load { customers, seed, purchases, lasts, every, until_stdin_closes };
             print(&traffic(options, &load, print).await?);
-            return Ok(());
+            return Ok(ExitCode::SUCCESS);
         }
-        Command::Race => {
-            print(&race(options).await?);
-            return Ok(());
+        Command::Race(RaceArgs { second_after }) => {
+            let race = race(options, second_after.into()).await?;
+            print(&race);
+            return Ok(ExitCode::from(u8::from(race.is_oversold())));
         }
     };
-    run(service, options).await
+    run(service, options).await?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A reader who has gone away is no reason to fail.

@@ -1,8 +1,10 @@
 //! How the processes of the shop find each other: whoever listens writes its address
-//! to `NAME.addr`, in a directory that all of them know.
+//! to `NAME.addr`, in a directory that all of them know, and keeps that file locked. So
+//! an address that somebody left behind is known for what it is: another service may
+//! listen there by now.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,7 +72,8 @@ impl Rendezvous {
         Ok(peer)
     }
 
-    /// Serves whoever connects. `execute` turns a connection into its calls.
+    /// Serves whoever connects, and says so when they can. `execute` turns a connection
+    /// into its calls.
     pub async fn serve<Req, Resp, Calls>(
         &self,
         service: &'static str,
@@ -84,8 +87,10 @@ impl Rendezvous {
         let failed = |source| Error::Listen { service, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
         let path = address_file(&self.dir, service);
-        publish(&path, listener.local_addr().map_err(failed)?)
+        let _published = publish(&path, listener.local_addr().map_err(failed)?)
             .map_err(|source| Error::Publish { path, source })?;
+        // A reader who has gone away is no reason to fail.
+        let _ = writeln!(io::stdout(), "{service} is open");
         loop {
             let (stream, _) = listener.accept().await.map_err(failed)?;
             let channel = BaseChannel::with_defaults(transport(stream));
@@ -130,11 +135,12 @@ impl<C: Clone> Peer<C> {
 }
 
 impl<C> Inner<C> {
-    /// The address may be missing, or that of a process that is gone: look again.
+    /// The address may be missing, or that of a process that is gone: look again. Nothing
+    /// of that is an event: how often it happens is luck.
     async fn find(&self) -> Result<TcpStream, Error> {
         let found = async {
             loop {
-                if let Ok(address) = fs::read_to_string(&self.path)
+                if let Ok(address) = published(&self.path)
                     && let Ok(stream) = TcpStream::connect(address).await
                 {
                     return stream;
@@ -167,12 +173,50 @@ fn address_file(dir: &Path, service: &str) -> PathBuf {
     dir.join(format!("{service}.addr"))
 }
 
-/// Written beside and moved into place: nobody reads half an address.
-fn publish(path: &Path, address: SocketAddr) -> io::Result<()> {
+/// Written beside and moved into place: nobody reads half an address. It holds as long
+/// as the file is open.
+fn publish(path: &Path, address: SocketAddr) -> io::Result<File> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
     }
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
-    fs::write(&draft, address.to_string())?;
-    fs::rename(&draft, path)
+    let mut file = File::create(&draft)?;
+    file.lock()?;
+    file.write_all(address.to_string().as_bytes())?;
+    fs::rename(&draft, path)?;
+    Ok(file)
+}
+
+/// The address in a file, if whoever wrote it is still there.
+fn published(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => {
+            let mut address = String::new();
+            file.read_to_string(&mut address)?;
+            Ok(address)
+        }
+        Err(TryLockError::Error(error)) => Err(error),
+        Ok(()) => Err(io::ErrorKind::NotConnected.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_holds_as_long_as_somebody_listens() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = address_file(folder.path(), "inventory");
+        assert!(published(&path).is_err());
+        let address: SocketAddr = "127.0.0.1:4711".parse().unwrap();
+        let first = publish(&path, address).unwrap();
+        assert_eq!(published(&path).unwrap(), address.to_string());
+        assert_eq!(published(&path).unwrap(), address.to_string());
+        drop(first);
+        assert!(published(&path).is_err() && path.exists());
+        let _second = publish(&path, address).unwrap();
+        assert!(published(&path).is_ok());
+    }
 }

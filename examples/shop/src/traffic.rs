@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
+use futures::future::join_all;
 use serde::{Deserialize, Serialize};
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{sleep, timeout};
 
 use crate::api::{
@@ -31,6 +33,9 @@ pub struct Load {
     pub customers: u32,
     /// What they buy and how long they pause follows from this.
     pub seed: u64,
+    /// How often each customer buys; without it, until the end. With it, what happens
+    /// depends on no clock that only people read: such traffic can be replayed.
+    pub purchases: Option<u32>,
     /// When to stop; without it, when told to (SIGTERM or ctrl-c end it in any case).
     pub lasts: Option<Duration>,
     /// How often to report before the end, if at all.
@@ -41,7 +46,14 @@ pub struct Load {
 
 impl Default for Load {
     fn default() -> Self {
-        Self { customers: 4, seed: 1, lasts: None, every: None, until_stdin_closes: false }
+        Self {
+            customers: 4,
+            seed: 1,
+            purchases: None,
+            lasts: None,
+            every: None,
+            until_stdin_closes: false,
+        }
     }
 }
 
@@ -82,24 +94,31 @@ pub async fn traffic(
     let registry = here
         .connect("registry", |ddbx, channel| RegistryClient::from(ddbx.client(channel)))
         .await?;
-    let crowd =
-        Crowd { options: options.clone(), tally: Arc::default(), gateway, inventory, registry };
+    // Whoever counts purchases waits for all of it, as calls have deadlines of their own.
+    let patience = load.purchases.map_or_else(|| options.deadline(), |_| Duration::MAX);
+    let tally = Arc::default();
+    let options = options.clone();
+    let crowd = Crowd { options, patience, tally, gateway, inventory, registry };
 
     let customers: Vec<_> = (1..=load.customers)
         .map(|number| {
             let random = Rng::with_seed(load.seed.wrapping_add(number.into()));
             let name = format!("customer-{number}");
-            here.process().spawn(&name, crowd.clone().buys(Customer(number), random))
+            let buys = crowd.clone().buys(Customer(number), load.purchases, random);
+            here.process().spawn(&name, buys)
         })
         .collect();
     let mut end = pin!(end(load));
+    let going_home: Vec<_> = customers.iter().map(JoinHandle::abort_handle).collect();
+    let mut all_have_bought = pin!(join_all(customers));
     loop {
         tokio::select! {
             () = &mut end => break,
+            _ = &mut all_have_bought, if load.purchases.is_some() => break,
             () = after(load.every) => on_report(&crowd.report().await),
         }
     }
-    customers.iter().for_each(|customer| customer.abort());
+    going_home.iter().for_each(AbortHandle::abort);
     Ok(crowd.report().await)
 }
 
@@ -126,6 +145,8 @@ async fn after(length: Option<Duration>) {
 #[derive(Clone)]
 struct Crowd {
     options: Options,
+    /// How long an answer for a report may take.
+    patience: Duration,
     tally: Arc<Mutex<TrafficReport>>,
     gateway: ToGateway,
     inventory: ToInventory,
@@ -133,9 +154,12 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// One customer: buys, has the shelf filled up if it must be, pauses; for ever.
-    async fn buys(self, customer: Customer, mut random: Rng) {
-        loop {
+    /// One customer: buys, has the shelf filled up if it must be, pauses; so often, or
+    /// for ever.
+    async fn buys(self, customer: Customer, purchases: Option<u32>, mut random: Rng) {
+        let mut bought = 0;
+        while purchases.is_none_or(|purchases| bought < purchases) {
+            bought += 1;
             let item = ITEMS[random.usize(..ITEMS.len())];
             let began = Instant::now();
             let outcome = self.buy(customer, item).await;
@@ -165,14 +189,14 @@ impl Crowd {
     async fn leases_lost(&self) -> Option<u64> {
         let asked =
             async { self.registry.client().await.ok()?.report(self.options.context()).await.ok() };
-        timeout(self.options.deadline(), asked).await.ok()?
+        timeout(self.patience, asked).await.ok()?
     }
 
     async fn oversold(&self) -> Option<u64> {
         let asked = async {
             self.inventory.client().await.ok()?.oversold(self.options.context()).await.ok()
         };
-        timeout(self.options.deadline(), asked).await.ok()?
+        timeout(self.patience, asked).await.ok()?
     }
 
     fn tally(&self) -> MutexGuard<'_, TrafficReport> {
