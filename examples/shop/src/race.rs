@@ -15,7 +15,7 @@ use crate::{Error, Options};
 
 /// By how much the second order comes later: the first is nearly always done by then,
 /// and a few small delays are enough for it not to be.
-pub const SECOND_AFTER: Duration = Duration::from_millis(10);
+pub const SECOND_AFTER: Duration = Duration::from_millis(15);
 
 /// How a [`race`] has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

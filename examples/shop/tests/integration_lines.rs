@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// The lines beyond those, by file: all of them.
-const EXTRAS: [(&str, &[&str]); 5] = [
+const EXTRAS: [(&str, &[&str]); 6] = [
     // The type of a wrapped client, and of what wraps it.
     ("api.rs", &["use ddbx::Client;"]),
     ("rendezvous.rs", &["use ddbx::Process;"]),
@@ -15,6 +15,11 @@ const EXTRAS: [(&str, &[&str]); 5] = [
     ("registry.rs", &["ddbx::spawn(\"lease\"", "ddbx::time::sleep("]),
     ("inventory.rs", &["ddbx::time::sleep(", "ddbx::point!"]),
     ("traffic.rs", &["ddbx::time::sleep("]),
+    // Two customers at once.
+    (
+        "race.rs",
+        &["ddbx::spawn(\"customer-1\"", "ddbx::spawn(\"customer-2\"", "ddbx::time::sleep("],
+    ),
 ];
 
 /// Processes, clients and servers by file.
@@ -60,11 +65,13 @@ fn one_line_per_process_client_and_server() {
 }
 
 #[test]
-fn the_session_file_names_every_process() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("ddbx.toml");
-    let text = fs::read_to_string(file).unwrap();
-    for process in ddbx_shop::services().iter().chain(&["traffic"]) {
-        assert!(text.contains(&format!("name = \"{process}\"")), "{process} has no name");
-        assert!(text.contains(&format!("\"--\", \"{process}\"")), "{process} has no command");
+fn the_session_files_name_every_process() {
+    for (file, last) in [("ddbx", "traffic"), ("traffic", "traffic"), ("race", "race")] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("{file}.toml"));
+        let text = fs::read_to_string(file).unwrap();
+        for process in ddbx_shop::services().iter().chain(&[last]) {
+            assert!(text.contains(&format!("name = \"{process}\"")), "{process} has no name");
+            assert!(text.contains(&format!("\"--\", \"{process}\"")), "{process} has no command");
+        }
     }
 }

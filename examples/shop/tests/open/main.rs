@@ -62,15 +62,33 @@ fn a_stopped_process_loses_its_lease_and_orders_their_deadlines() {
 #[test]
 fn the_last_lamp_can_be_sold_twice() {
     let shop = Shop::open(UNHURRIED);
-    eventually("both orders get the last lamp", || shop.race().starts_with("oversold: 2 of 2"));
+    eventually("both orders get the last lamp", || shop.race("0s").starts_with("oversold: 2 of 2"));
     let report = shop.traffic(&["--for", "1ms"]).last_report();
     assert!(report.oversold >= Some(1), "{report}");
+}
+
+/// However slow the machine is, it is fast enough once.
+#[test]
+fn who_comes_later_finds_the_shelf_empty() {
+    let shop = Shop::open(UNHURRIED);
+    let refused = "not oversold: 1 of 2 orders for the last lamp were taken, 0 left; refused: lamp";
+    eventually("the second is too late", || shop.race("500ms").starts_with(refused));
+}
+
+#[test]
+fn traffic_ends_when_all_have_bought() {
+    let shop = Shop::open(UNHURRIED);
+    let report = shop.traffic(&["--purchases", "7", "--customers", "3"]).last_report();
+    assert_eq!((report.calls, report.ok), (21, 21), "{report}");
+    assert_eq!((report.leases_lost, report.oversold), (Some(0), Some(0)), "{report}");
+    let report = shop.traffic(&["--purchases", "0"]).last_report();
+    assert_eq!(report.calls, 0, "{report}");
 }
 
 #[test]
 fn a_service_that_comes_back_is_found_again() {
     let mut shop = Shop::open(UNHURRIED);
-    let sells = |shop: &Shop| !shop.race().contains("0 of 2 orders");
+    let sells = |shop: &Shop| !shop.race("0s").contains("0 of 2 orders");
     assert!(sells(&shop));
     shop.restart("inventory");
     // The first orders may still meet the old connection.

@@ -38,11 +38,13 @@ impl Shop {
         Traffic { running, lines }
     }
 
-    /// What `shop race` says.
-    pub fn race(&self) -> String {
-        let output = self.command("race").output().unwrap();
+    /// What `shop race` says. It fails if and only if the lamp was sold twice.
+    pub fn race(&self, second_after: &str) -> String {
+        let output = self.command("race").args(["--second-after", second_after]).output().unwrap();
         let [out, err] = [output.stdout, output.stderr].map(|o| String::from_utf8(o).unwrap());
-        assert!(output.status.success(), "{err}");
+        let expected = if out.starts_with("oversold") { 1 } else { 0 };
+        assert_eq!(output.status.code(), Some(expected), "{out}{err}");
+        assert!(out.ends_with('\n'), "{err}");
         out
     }
 
