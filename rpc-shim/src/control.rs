@@ -79,6 +79,7 @@ pub(crate) struct Newcomer {
 impl Control {
     /// It is in the process as long as what this returns.
     pub(crate) fn begin(process: &Process, satellite: &Handle, new: Newcomer) -> Present {
+        let numbers_from = naming::numbers_from(new.call.as_ref());
         let control = Arc::new(Self {
             process: process.clone(),
             satellite: satellite.clone(),
@@ -94,8 +95,8 @@ impl Control {
             allowed: new.allowed,
             deadline: OnceLock::new(),
             calls: AtomicU32::new(0),
-            timers: AtomicU64::new(0),
-            entries: AtomicU64::new(0),
+            timers: AtomicU64::new(numbers_from),
+            entries: AtomicU64::new(numbers_from),
             children: Mutex::default(),
             key: new.key,
         });
@@ -123,6 +124,11 @@ impl Control {
 
     pub(crate) fn satellite(&self) -> &Handle {
         &self.satellite
+    }
+
+    /// Under which its choices are recorded.
+    pub(crate) fn chooser(&self) -> ControlId {
+        naming::handler(&self.id, self.call.as_ref())
     }
 
     pub(crate) fn delay(&self) -> Delay {
@@ -230,10 +236,14 @@ impl Control {
     }
 
     /// Sleeps until its clock shows this.
-    pub(crate) async fn sleep_until(self: &Arc<Self>, due: VirtualTime) {
+    pub(crate) async fn sleep_until(
+        self: &Arc<Self>,
+        due: VirtualTime,
+        fires: impl FnOnce() -> EventKind,
+    ) {
         let _elsewhere = self.elsewhere();
         let mut timer = self.arm(due, Gate::Sleep);
-        let delay = timer.fired(self.next_timer_fires()).await;
+        let delay = timer.fired(fires).await;
         self.delay.store(delay.as_nanos(), Ordering::Release);
     }
 
@@ -359,6 +369,13 @@ impl Drop for Elsewhere {
 /// The control of this task, wherever it is.
 pub(crate) fn current() -> Option<Arc<Control>> {
     CURRENT.try_with(Arc::clone).ok()
+}
+
+/// The same, if what it does is recorded, shaken or follows a recording.
+pub(crate) fn on_course() -> Option<Arc<Control>> {
+    let on_course =
+        |control: &Arc<Control>| control.satellite.has_course().then(|| control.clone());
+    CURRENT.try_with(on_course).ok().flatten()
 }
 
 /// Starts a new control in this process, which takes over the delay of this one. Its

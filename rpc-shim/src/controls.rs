@@ -1,7 +1,7 @@
 //! The controls that are in a process now, and what else people want to see of it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use ddbx_protocol::{ControlId, EventId, EventNumber, InFlight, ProcessIndex, ProcessName, Status};
@@ -58,6 +58,8 @@ pub(crate) struct Controls {
     pub(crate) deadlines: Deadlines,
     /// Whether any call of this process was ever answered.
     pub(crate) ever_answered: AtomicBool,
+    /// In a replay: by how much the clock showed more when it was recorded.
+    pub(crate) recorded_ahead: AtomicI64,
     pub(crate) served: AtomicU64,
     pub(crate) made: AtomicU64,
     from_outside: AtomicU64,

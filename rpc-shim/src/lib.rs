@@ -40,6 +40,7 @@
 //! which session it takes part in, if any. A session inside a test is in [`mod@test`].
 
 mod capture;
+mod choice;
 mod client;
 mod connection;
 mod control;
@@ -48,13 +49,17 @@ mod course;
 mod deadlines;
 mod envelope;
 mod init;
+pub mod load_balance;
 mod naming;
 mod point;
 mod process;
+pub mod rand;
 mod server;
+pub mod sync;
 pub mod test;
 pub mod time;
 
+pub use choice::choice;
 pub use client::Client;
 pub use control::spawn;
 pub use course::{NotDurable, flush};

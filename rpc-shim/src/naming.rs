@@ -49,8 +49,30 @@ pub(crate) fn child(
     name: &str,
     siblings: &mut BTreeMap<String, u32>,
 ) -> ControlId {
-    let call = call.map(|call| format!("!{call}")).unwrap_or_default();
-    control(&format!("{parent}{call}/{}", numbered(name, siblings)))
+    control(&format!("{}/{}", handler(parent, call), numbered(name, siblings)))
+}
+
+/// A control while it handles a call: other calls of it may be handled beside it.
+pub(crate) fn handler(id: &ControlId, call: Option<&CallPath>) -> ControlId {
+    call.map_or_else(|| id.clone(), |call| control(&format!("{id}!{call}")))
+}
+
+/// Before the first number of what a control does while it handles a call: far from
+/// the numbers of other calls.
+pub(crate) fn numbers_from(call: Option<&CallPath>) -> u64 {
+    let numbers = call.map_or(&[][..], CallPath::numbers).iter();
+    let mixed = numbers.fold(0u64, |mixed, nth| {
+        mixed.wrapping_mul(NUMBERS_EACH + 3).wrapping_add(u64::from(*nth))
+    });
+    mixed.wrapping_mul(NUMBERS_EACH)
+}
+
+/// How many numbers there are for each call of a control.
+const NUMBERS_EACH: u64 = 1_000_000;
+
+/// Whoever does something in a process outside all controls.
+pub(crate) fn outside(process: &ProcessName) -> ControlId {
+    control(&format!("{process}/outside"))
 }
 
 /// A number for a call, by what it is: far from all that are counted.
@@ -117,10 +139,10 @@ pub(crate) fn process(name: &str) -> ProcessName {
     ProcessName::new(clean(name)).expect("a cleaned name")
 }
 
-const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+pub(crate) const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// FNV-1a: the same in every run and every build, which std's hashers do not promise.
-fn fnv(bytes: &[u8], basis: u64) -> u64 {
+pub(crate) fn fnv(bytes: &[u8], basis: u64) -> u64 {
     bytes.iter().fold(basis, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
@@ -166,6 +188,16 @@ mod tests {
                 .ends_with("!3/audit")
         );
         assert!(child(&first, None, "audit", &mut siblings).as_str().ends_with("/audit-2"));
+    }
+
+    #[test]
+    fn calls_of_one_control_have_numbers_of_their_own() {
+        let third = CallPath::root(3);
+        assert_eq!(numbers_from(None), 0);
+        assert_eq!(numbers_from(Some(&third)), 3_000_000);
+        let others = [CallPath::root(1), third.child(1), third.child(2), third.child(1).child(1)];
+        let far = |path: &CallPath| numbers_from(Some(path)).abs_diff(3_000_000) >= NUMBERS_EACH;
+        assert!(others.iter().all(far));
     }
 
     #[test]

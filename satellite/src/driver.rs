@@ -30,7 +30,7 @@ use crate::logic::{Output, Satellite};
 pub use course::{Course, Perturbation};
 pub use inbox::{Inbox, Send as SendToCentral};
 pub use pass::{Arrival, Captured, Passed, Visit};
-pub use replay::stands;
+pub use replay::{InTurn, stands};
 pub use timers::Armed;
 
 /// How long the thread sleeps when there is nothing to wait for: then it looks

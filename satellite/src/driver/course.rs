@@ -73,6 +73,11 @@ impl Handle {
         let _ = self.0.wake.send(());
     }
 
+    /// Whether its events are recorded, shaken or follow a recording.
+    pub fn has_course(&self) -> bool {
+        self.0.course.get().is_some()
+    }
+
     /// Whether it follows a recording.
     pub fn is_replay(&self) -> bool {
         self.replay().is_some()
@@ -89,6 +94,16 @@ impl Handle {
 
     pub(super) fn recorder(&self) -> Option<&Recorder> {
         self.0.course.get()?.recorder.as_ref()
+    }
+
+    /// Makes an event wait for a little while, if events are shaken.
+    pub(super) async fn shake(&self, kind: impl FnOnce() -> EventKind) {
+        if let Some(perturbation) = self.0.course.get().and_then(|course| course.perturbation) {
+            let length = perturbation.of(self.name().as_str(), &kind());
+            if !length.is_zero() {
+                tokio::time::sleep(length).await;
+            }
+        }
     }
 
     pub(super) fn recorded_so_far(&self) -> Option<RecordedSoFar> {
@@ -121,23 +136,28 @@ impl Handle {
         replay.ask(|script| script.sender(control, call, nth).map(Option::<&ControlId>::cloned))
     }
 
-    /// What a choice comes to: in a replay, what it came to.
-    pub fn choice(
+    /// What a choice came to: only in a replay.
+    pub fn chosen(
         &self,
         control: &ControlId,
         call: Option<&CallPath>,
         name: &ChoiceName,
-        choose: impl FnOnce() -> Option<ChoiceValue>,
     ) -> Option<ChoiceValue> {
-        let recorded = self
-            .replay()
-            .and_then(|replay| replay.ask(|script| script.choice(control, call, name)));
-        let value = recorded.or_else(choose)?;
+        self.replay()?.ask(|script| script.choice(control, call, name))
+    }
+
+    /// Writes down what a choice came to.
+    pub fn keep_choice(
+        &self,
+        control: &ControlId,
+        call: Option<&CallPath>,
+        name: &ChoiceName,
+        value: impl FnOnce() -> ChoiceValue,
+    ) {
         if let Some(recorder) = self.recorder() {
             let (control, call, name) = (control.clone(), call.cloned(), name.clone());
-            recorder.push(Entry::Choice(Choice { control, call, name, value: value.clone() }));
+            recorder.push(Entry::Choice(Choice { control, call, name, value: value() }));
         }
-        Some(value)
     }
 
     /// Writes down an event that has its number from a script.

@@ -98,12 +98,7 @@ impl Handle {
             return (passed, self.note(passed.delay, event));
         };
         let kind = event();
-        if let Some(perturbation) = &course.perturbation {
-            let length = perturbation.of(self.name().as_str(), &kind);
-            if !length.is_zero() {
-                tokio::time::sleep(length).await;
-            }
-        }
+        self.shake(|| kind.clone()).await;
         let Some(replay) = &course.replay else {
             let passed = self.judge(visit, arrival).await;
             return (passed, self.note(passed.delay, || kind));

@@ -242,7 +242,44 @@ impl Drop for Polled {
     }
 }
 
+/// An event may happen now. If this is dropped instead, it does not.
+pub struct InTurn<'a> {
+    satellite: &'a Handle,
+    turn: Option<Turn<'a>>,
+}
+
+impl InTurn<'_> {
+    /// Whether a recording says that it happens.
+    pub fn is_recorded(&self) -> bool {
+        self.turn.as_ref().is_some_and(Turn::is_recorded)
+    }
+
+    /// It happens, and was this.
+    pub fn happens(self, delay: Delay, kind: EventKind) -> EventNumber {
+        match self.turn {
+            Some(mut turn) => {
+                turn.kind = Some(kind);
+                turn.happens(self.satellite, delay)
+            }
+            None => self.satellite.note(delay, || kind),
+        }
+    }
+}
+
 impl Handle {
+    /// Waits until an event may happen of which more is known when it does: before a
+    /// lock is taken, for instance. Without a replay that is at once.
+    pub async fn turn(&self, event: impl FnOnce() -> EventKind) -> InTurn<'_> {
+        let turn = match self.replay() {
+            Some(replay) => Some(replay.turn(event()).await),
+            None => {
+                self.shake(event).await;
+                None
+            }
+        };
+        InTurn { satellite: self, turn }
+    }
+
     /// Something happens that neither rule nor breakpoint concerns, in its turn.
     pub async fn happens(&self, delay: Delay, event: impl FnOnce() -> EventKind) -> EventNumber {
         match self.replay() {

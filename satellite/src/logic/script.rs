@@ -11,6 +11,7 @@ use std::time::Duration;
 use ddbx_protocol::replay::{Differs, Next};
 use ddbx_protocol::{
     CallId, CallPath, ChoiceName, ControlId, End, EventKind, EventNumber, MethodName, RealTime,
+    Shared,
 };
 use ddbx_recording::{ChoiceValue, Entry};
 
@@ -181,21 +182,31 @@ impl Script {
         likes.min_by_key(|(place, _)| *place).map_or(counted, |(_, path)| path.clone())
     }
 
-    /// From whom the message came that a control gets next, if it gets one.
+    /// From whom the message came that a control gets as its `nth`, if it gets one.
     pub fn sender(
         &self,
         control: &ControlId,
         call: Option<&CallPath>,
         nth: u64,
     ) -> Option<Option<&ControlId>> {
-        self.steps.iter().skip(self.next).find_map(|step| match &step.kind {
-            EventKind::Entered { control: who, call: r#where, nth: which, from, .. }
-                if who == control && r#where.as_ref() == call && *which == nth =>
+        let of = |from| EventKind::Entered {
+            control: control.clone(),
+            call: call.cloned(),
+            nth,
+            what: Shared::Message,
+            from,
+        };
+        let likes = self.places.range(of(None)..).map_while(|(kind, places)| match kind {
+            EventKind::Entered { control: who, call: r#in, nth: which, what, from }
+                if (who, r#in.as_ref(), *which, *what)
+                    == (control, call, nth, Shared::Message) =>
             {
-                Some(from.as_ref())
+                Some((places.front(), from.as_ref()))
             }
             _ => None,
-        })
+        });
+        let left = likes.filter_map(|(place, from)| Some((place?, from)));
+        left.min_by_key(|(place, _)| *place).map(|(_, from)| from)
     }
 
     /// What a choice came to.
@@ -350,6 +361,27 @@ mod tests {
         script.happens(place, &arrived(8));
         let differs = script.differs().unwrap();
         assert_eq!((&differs.expected, &differs.actual), (&arrived(7), &arrived(8)));
+    }
+
+    #[test]
+    fn a_message_is_looked_for_by_who_gets_it() {
+        let got = |who: &str, nth, from: Option<&str>| EventKind::Entered {
+            control: control(who),
+            nth,
+            what: Shared::Message,
+            from: from.map(control),
+        };
+        let lock =
+            EventKind::Entered { control: control("a"), nth: 3, what: Shared::Lock, from: None };
+        let first = got("a", 1, Some("z"));
+        let mut script = script(&[first.clone(), got("a", 2, None), got("b", 1, Some("y")), lock]);
+        let [a, b] = [control("a"), control("b")];
+        assert_eq!(script.sender(&a, 1), Some(Some(&control("z"))));
+        assert_eq!(script.sender(&a, 2), Some(None));
+        assert_eq!(script.sender(&a, 3), None, "a lock is no message");
+        assert_eq!(script.sender(&b, 1), Some(Some(&control("y"))));
+        place(&mut script, &first);
+        assert_eq!(script.sender(&a, 1), None, "somebody else gets it");
     }
 
     #[test]
