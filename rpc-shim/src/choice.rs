@@ -1,5 +1,8 @@
 //! What a program reads from outside, so that a replay reads the same.
 
+#[cfg(test)]
+mod tests;
+
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};

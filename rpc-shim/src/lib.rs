@@ -54,6 +54,8 @@ mod naming;
 mod point;
 mod process;
 pub mod rand;
+#[cfg(test)]
+mod replaying;
 mod server;
 pub mod sync;
 pub mod test;

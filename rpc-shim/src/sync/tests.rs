@@ -1,16 +1,12 @@
-//! Programs in which luck decides are recorded once and replayed many times.
+//! What is shared comes to the same controls in the same order.
 
 use std::future::Future;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use ddbx_central::driver::Session;
-use ddbx_protocol::EventKind;
-use ddbx_recording::{Entry as Recorded, Recording};
-use ddbx_satellite::driver::Handle;
+use ddbx_satellite::driver::{Handle, Perturbation};
 use futures::StreamExt as _;
 use futures::future::join_all;
 use tarpc::server::Channel as _;
@@ -22,81 +18,7 @@ use super::mpsc::{channel, unbounded_channel};
 use super::{Mutex, Notify, RwLock, Semaphore, TryAcquireError};
 use crate::course::Wanted;
 use crate::process::Process;
-
-/// Nothing here takes this long, unless it never ends.
-const FOR_EVER: Duration = Duration::from_secs(60);
-
-/// Nobody decides about this but luck, in every run anew.
-async fn luck() {
-    let micros = getrandom::u64().unwrap() % 3_000;
-    tokio::time::sleep(Duration::from_micros(micros)).await;
-}
-
-/// Starts a control for each number, and waits for all of them.
-async fn each<F: Future<Output = ()> + Send + 'static>(number: u32, run: impl Fn(u32) -> F) {
-    let tasks = (0..number).map(|n| crate::spawn(&format!("task-{n}"), run(n)));
-    join_all(tasks).await.into_iter().for_each(|ended| ended.unwrap());
-}
-
-fn recording(to: &Path) -> Wanted {
-    Wanted { record: Some(to.to_owned()), ..Wanted::default() }
-}
-
-/// Runs a program once in a process.
-async fn run<T, F>(wanted: &Wanted, program: impl FnOnce(Process) -> F) -> T
-where
-    T: Send + 'static,
-    F: Future<Output = T> + Send + 'static,
-{
-    let session = Session::start().unwrap();
-    let process = Process::embedded("p", &session, wanted).unwrap();
-    let ended = process.spawn("main", program(process.clone()));
-    let output = tokio::time::timeout(FOR_EVER, ended).await.expect("it ends").unwrap();
-    crate::flush().await.unwrap();
-    output
-}
-
-/// What happened, in its order.
-fn events(directory: &Path) -> Vec<EventKind> {
-    let recording = Recording::open(directory).unwrap();
-    let mut reader = recording.logs()[0].read().unwrap();
-    let mut events = Vec::new();
-    while let Some(recorded) = reader.read().unwrap() {
-        if let Recorded::Event(moment) = recorded.entry
-            && !moment.kind.is_of_connection()
-        {
-            events.push((moment.number, moment.kind));
-        }
-    }
-    events.sort_by_key(|(number, _)| *number);
-    events.into_iter().map(|(_, kind)| kind.without_departure()).collect()
-}
-
-/// Records a program and replays it: it says the same each time, by the same events. If
-/// luck decides about it, it says something else when it is recorded again.
-async fn repeats<T, F>(replays: u32, depends_on_luck: bool, program: impl Fn(Process) -> F)
-where
-    T: PartialEq + std::fmt::Debug + Send + 'static,
-    F: Future<Output = T> + Send + 'static,
-{
-    let directory = tempfile::tempdir().unwrap();
-    let to = |name: String| directory.path().join(name);
-    let first = to("first".to_owned());
-    let recorded = run(&recording(&first), &program).await;
-    let expected = events(&first);
-    for nth in 0..replays {
-        let again = to(format!("replay-{nth}"));
-        let wanted = Wanted { replay: Some(first.clone()), ..recording(&again) };
-        assert_eq!(run(&wanted, &program).await, recorded, "replay {nth}");
-        assert_eq!(events(&again), expected, "replay {nth}");
-    }
-    let mut differs = !depends_on_luck;
-    for nth in 0..10 {
-        differs =
-            differs || run(&recording(&to(format!("other-{nth}"))), &program).await != recorded;
-    }
-    assert!(differs, "luck does not decide, so nothing was shown");
-}
+use crate::replaying::{each, luck, recording, repeats, run};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mutex_is_locked_in_the_same_order() {
@@ -386,20 +308,20 @@ async fn what_is_given_up_loses_nothing() {
 
 #[tarpc::service]
 trait Desk {
-    async fn sign(name: u32) -> usize;
+    async fn sign(name: u32) -> (usize, u64);
 }
 
 #[derive(Clone, Default)]
 struct Book(Arc<Mutex<Vec<u32>>>);
 
 impl Desk for Book {
-    async fn sign(self, _: context::Context, name: u32) -> usize {
+    async fn sign(self, _: context::Context, name: u32) -> (usize, u64) {
         luck().await;
         let mut names = self.0.lock().await;
         names.push(name);
-        assert_ne!(crate::rand::range(1..7), 7);
-        crate::time::sleep(Duration::from_micros(crate::rand::range(0..300))).await;
-        names.len()
+        let micros = crate::rand::range(0..300);
+        crate::time::sleep(Duration::from_micros(micros)).await;
+        (names.len(), micros)
     }
 }
 
@@ -415,84 +337,30 @@ async fn calls_of_one_control_side_by_side_are_told_apart() {
         let channel = client::new(client::Config::default(), client_end).spawn();
         let desk = DeskClient::from(process.client(channel));
         let sign = |name| desk.sign(context::current(), name);
-        let nths = join_all((0..6).map(sign)).await.into_iter().map(Result::unwrap);
-        let nths = nths.collect::<Vec<_>>();
+        let signed = join_all((0..6).map(sign)).await.into_iter().map(Result::unwrap);
+        let signed = signed.collect::<Vec<_>>();
         drop(desk);
         serves.await.unwrap();
-        (nths, book.0.lock().await.clone())
+        (signed, book.0.lock().await.clone())
     })
     .await;
 }
 
 #[tokio::test]
-async fn choices_are_made_once() {
-    repeats(5, true, |process| async move {
-        let plain = |process: &Process| process.choice("outside", crate::rand::u64);
-        let outside = tokio::spawn({
-            let process = process.clone();
-            async move { plain(&process) }
-        });
-        let dice_in_a_choice = plain(&process);
-        let mut bytes = [0; 100];
-        crate::rand::fill(&mut bytes);
-        let (number, dice) = (crate::rand::u64(), crate::rand::range(10..20));
-        let (float, coin) = (crate::rand::f64(), crate::rand::bool());
-        assert!((10..20).contains(&dice) && (0.0..1.0).contains(&float));
-        let began = crate::time::Instant::now();
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        let took = began.elapsed();
-        assert!(took >= Duration::from_millis(1));
-        let own = |name| crate::choice(name, || getrandom::u64().unwrap().to_string());
-        let named = [own("a"), own("a"), own("not a name/:"), dice_in_a_choice.to_string()];
-        let outside = outside.await.unwrap();
-        (
-            bytes.to_vec(),
-            number,
-            dice,
-            float.to_bits(),
-            coin,
-            crate::time::now(),
-            took,
-            named,
-            outside,
-        )
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_clock_that_was_recorded_goes_on_from_there() {
+async fn entries_are_shaken_and_replayed() {
     let directory = tempfile::tempdir().unwrap();
     let recorded = directory.path().join("recorded");
-    let hour = Duration::from_secs(3600);
-    let later = |_| async move {
-        let control = crate::control::current().unwrap();
-        let ahead = &control.process().controls().recorded_ahead;
-        ahead.store(i64::try_from(hour.as_nanos()).unwrap(), std::sync::atomic::Ordering::Relaxed);
-        crate::time::Instant::now();
+    // Without a delay they come in the order in which they are asked for.
+    let program = |_| async {
+        let list = Mutex::new(Vec::new());
+        join_all((0..20).map(async |n| list.lock().await.push(n))).await;
+        list.into_inner()
     };
-    run(&recording(&recorded), later).await;
+    let perturbation = Some(Perturbation { seed: 7, longest: Duration::from_millis(5) });
+    let shaken = run(&Wanted { perturbation, ..recording(&recorded) }, program).await;
+    assert!(!shaken.is_sorted());
     let wanted = Wanted { replay: Some(recorded), ..Wanted::default() };
-    let shown = run(&wanted, |_| async { [(); 2].map(|()| crate::time::Instant::now()) }).await;
-    assert!(shown[1] >= shown[0] && shown[1] - shown[0] < hour);
-}
-
-#[tokio::test]
-async fn a_choice_that_cannot_be_kept_is_made_again() {
-    let directory = tempfile::tempdir().unwrap();
-    let recorded = directory.path().join("recorded");
-    let program = |long: usize, short: &'static str| {
-        move |_| async move {
-            let long = crate::choice("sometimes-long", || "x".repeat(long));
-            (long.len(), crate::choice("sometimes-long", || short.to_owned()))
-        }
-    };
-    assert_eq!(run(&recording(&recorded), program(5_000, "a")).await, (5_000, "a".to_owned()));
-    let wanted = Wanted { replay: Some(recorded), ..Wanted::default() };
-    assert_eq!(run(&wanted, program(6_000, "b")).await, (6_000, "a".to_owned()));
-    // Another program reads something else from the recording.
-    let read = |_| async { [(); 2].map(|()| crate::choice("sometimes-long", || 7u64)) };
-    assert_eq!(run(&wanted, read).await, [7, 7]);
+    assert_eq!(run(&wanted, program).await, shaken);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
