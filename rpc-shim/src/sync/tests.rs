@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -157,24 +158,30 @@ async fn messages_come_from_the_same_senders() {
 async fn the_same_ones_are_notified() {
     repeats(20, true, |_| async {
         let (notify, list) = (Arc::new(Notify::new()), Arc::new(std::sync::Mutex::new(Vec::new())));
+        let waiting = Arc::new(AtomicU32::new(0));
         let notified = each(8, |n| {
-            let (notify, list) = (notify.clone(), list.clone());
+            let (notify, list, waiting) = (notify.clone(), list.clone(), waiting.clone());
             async move {
-                luck().await;
-                notify.notified().await;
-                list.lock().unwrap().push(n);
+                for _ in 0..2 {
+                    luck().await;
+                    waiting.fetch_add(1, Ordering::Relaxed);
+                    notify.notified().await;
+                    list.lock().unwrap().push(n);
+                }
             }
         });
-        let notifies = async {
-            for nth in 0.. {
-                luck().await;
-                if list.lock().unwrap().len() == 8 {
-                    break;
-                }
-                if nth % 3 == 2 { notify.notify_waiters() } else { notify.notify_one() }
+        let all_wait = async |number| {
+            while waiting.load(Ordering::Relaxed) < number {
+                tokio::time::sleep(Duration::from_micros(100)).await;
             }
         };
-        // The notifier is not known to anybody.
+        // The one who notifies does nothing that is recorded.
+        let notifies = async {
+            all_wait(8).await;
+            (0..8).for_each(|_| notify.notify_one());
+            all_wait(16).await;
+            notify.notify_waiters();
+        };
         tokio::join!(notified, notifies);
         let list = list.lock().unwrap();
         list.clone()
@@ -317,9 +324,9 @@ struct Book(Arc<Mutex<Vec<u32>>>);
 impl Desk for Book {
     async fn sign(self, _: context::Context, name: u32) -> (usize, u64) {
         luck().await;
+        let micros = crate::rand::range(0..300);
         let mut names = self.0.lock().await;
         names.push(name);
-        let micros = crate::rand::range(0..300);
         crate::time::sleep(Duration::from_micros(micros)).await;
         (names.len(), micros)
     }

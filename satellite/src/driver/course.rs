@@ -49,7 +49,10 @@ impl Perturbation {
 
     /// Of what an event is in every run, so not of its number or its time.
     fn hash(&self, process: &str, kind: &EventKind) -> u64 {
-        let text = format!("{process} {}", kind.without_departure());
+        let mut text = format!("{process} {}", kind.without_departure());
+        if let EventKind::Entered { nth, .. } = kind {
+            text.push_str(&format!(" {nth}"));
+        }
         let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         let mixed = text.bytes().fold(self.seed ^ 0xcbf2_9ce4_8422_2325, fold);
         // The low bits of such a sum hardly depend on the seed.
