@@ -191,7 +191,7 @@ async fn the_same_ones_are_notified() {
 
 /// Whether something is there now: by luck. In a replay it always is.
 fn is_there(process: &Process) -> bool {
-    process.satellite().is_none_or(Handle::is_replay) || getrandom::u64().unwrap() % 2 == 0
+    process.satellite().is_none_or(Handle::is_replay) || getrandom::u64().unwrap() >> 63 == 0
 }
 
 /// Somebody who is no control has a lock.
