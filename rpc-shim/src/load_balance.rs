@@ -19,10 +19,10 @@ use crate::naming::{FNV_BASIS, fnv};
 /// every run.
 ///
 /// ```
-/// # use tarpc::client::{RpcError, stub::{Stub, mock::Mock}};
+/// # use tarpc::{client::{RpcError, stub::Stub}, server};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), RpcError> {
-/// # let replica = |name| Mock::new([('a', name), ('b', name)]);
+/// # let replica = |name| server::serve(move |_, _: char| async move { Ok(name) });
 /// # let context = tarpc::context::current;
 /// let client = ddbx::load_balance::consistent_hash(vec![replica(1), replica(2)]).unwrap();
 /// assert_eq!(client.call(context(), 'a').await?, client.call(context(), 'a').await?);
@@ -66,10 +66,10 @@ impl Hasher for SameHasher {
 /// that calls.
 ///
 /// ```
-/// # use tarpc::client::{RpcError, stub::{Stub, mock::Mock}};
+/// # use tarpc::{client::{RpcError, stub::Stub}, server};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), RpcError> {
-/// # let replica = |name| Mock::new([('a', name)]);
+/// # let replica = |name| server::serve(move |_, _: char| async move { Ok(name) });
 /// # let context = tarpc::context::current;
 /// let client = ddbx::load_balance::round_robin(vec![replica(1), replica(2)]);
 /// assert_eq!(client.call(context(), 'a').await?, 1);
@@ -109,5 +109,45 @@ impl<S: Stub> Stub for RoundRobin<S> {
         let Stubs { stubs, next } = &*self.0;
         let nth = choice("round-robin", || next.fetch_add(1, Ordering::Relaxed) % stubs.len());
         stubs[nth % stubs.len()].call(ctx, request).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher as _;
+
+    use futures::future::join_all;
+    use tarpc::{context, server};
+
+    use super::*;
+    use crate::replaying::{luck, repeats};
+
+    #[test]
+    fn a_hash_is_the_same_in_every_run_and_spreads_requests() {
+        let hash = |n: u32| SameHash::default().hash_one(("apple", n));
+        let mut of_a = SameHasher::default();
+        of_a.write(b"a");
+        assert_eq!(of_a.finish(), 0xaf63_dc4c_8601_ec8c ^ 0xaf63_dc4c);
+        for replicas in 2..6 {
+            let of_first = (0..600).filter(|n| hash(*n) % replicas == 0).count() as u64;
+            assert!((400..800).contains(&(of_first * replicas)), "{of_first} of {replicas}");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn replicas_take_the_same_turns() {
+        repeats(10, true, |_| async {
+            let replica = |name| server::serve(move |_, _: u32| async move { Ok(name) });
+            let client = round_robin((0..3).map(replica).collect());
+            let calls = (0..9).map(|n| {
+                let client = client.clone();
+                crate::spawn(&format!("task-{n}"), async move {
+                    luck().await;
+                    client.call(context::current(), n).await.unwrap()
+                })
+            });
+            join_all(calls).await.into_iter().map(Result::unwrap).collect::<Vec<u32>>()
+        })
+        .await;
     }
 }
