@@ -102,7 +102,7 @@ mod tests {
         let method = MethodName::new("World.hello").unwrap();
         let kind = match sent_as {
             Some(departure) => EventKind::CallArrived { call, method, sent_as: Some(departure) },
-            None => EventKind::CallSent { call, method },
+            None => EventKind::CallSent { call, method, content: 0 },
         };
         Event { id, at: RealTime::default(), delay: Delay::ZERO, kind }
     }

@@ -35,6 +35,9 @@ pub enum EventKind {
         call: CallId,
         /// What is called.
         method: MethodName,
+        /// Something that follows from the arguments, and where the call goes: of calls
+        /// that are made side by side it tells which is which. 0 if nobody asks.
+        content: u16,
     },
     /// A request is about to reach its handler.
     CallArrived {
@@ -176,11 +179,15 @@ impl EventKind {
         }
     }
 
-    /// The event without the departure that it names: what it is in any run.
-    pub fn without_departure(&self) -> Self {
+    /// What it is in any run: without the departure that it names, and its content.
+    pub fn identity(&self) -> Self {
         let mut kind = self.clone();
-        if let Self::CallArrived { sent_as, .. } | Self::ReturnArrived { sent_as, .. } = &mut kind {
-            *sent_as = None;
+        match &mut kind {
+            Self::CallSent { content, .. } => *content = 0,
+            Self::CallArrived { sent_as, .. } | Self::ReturnArrived { sent_as, .. } => {
+                *sent_as = None;
+            }
+            _ => {}
         }
         kind
     }
@@ -233,7 +240,7 @@ impl EventKind {
 impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CallSent { call, method } => write!(f, "calls {method}  {call}"),
+            Self::CallSent { call, method, .. } => write!(f, "calls {method}  {call}"),
             Self::CallArrived { call, method, .. } => write!(f, "receives {method}  {call}"),
             Self::ReturnSent { call } => write!(f, "answers  {call}"),
             Self::ReturnArrived { call, .. } => write!(f, "has the answer  {call}"),

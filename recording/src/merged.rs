@@ -208,7 +208,7 @@ impl Merged<'_> {
 fn fits(departure: &EventKind, arrival: &EventKind) -> bool {
     use EventKind::{Accepted, CallArrived, CallSent, Connected, ReturnArrived, ReturnSent};
     match (departure, arrival) {
-        (CallSent { call: sent, method: asked }, CallArrived { call, method, .. }) => {
+        (CallSent { call: sent, method: asked, .. }, CallArrived { call, method, .. }) => {
             sent == call && asked == method
         }
         (ReturnSent { call: sent }, ReturnArrived { call, .. }) => sent == call,

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use bincode::Options;
-use ddbx_protocol::{ChoiceName, ControlId};
+use ddbx_protocol::{CallPath, ChoiceName, ControlId};
 use ddbx_recording::ChoiceValue;
 use ddbx_satellite::driver::Handle;
 use serde::Serialize;
@@ -48,7 +48,7 @@ impl Control {
         name: &str,
         choose: impl FnOnce() -> T,
     ) -> T {
-        recorded(self.satellite(), &self.chooser(), name, choose)
+        recorded(self.satellite(), (&self.id, self.call.as_ref()), name, choose)
     }
 }
 
@@ -69,7 +69,7 @@ impl Process {
     ) -> T {
         match self.satellite().filter(|satellite| satellite.has_course()) {
             Some(satellite) if control::current().is_none() => {
-                recorded(satellite, &naming::outside(&satellite.name()), name, choose)
+                recorded(satellite, (&naming::outside(&satellite.name()), None), name, choose)
             }
             _ => choice(name, choose),
         }
@@ -78,7 +78,7 @@ impl Process {
 
 fn recorded<T: Serialize + DeserializeOwned>(
     satellite: &Handle,
-    by: &ControlId,
+    (control, call): (&ControlId, Option<&CallPath>),
     name: &str,
     choose: impl FnOnce() -> T,
 ) -> T {
@@ -88,10 +88,10 @@ fn recorded<T: Serialize + DeserializeOwned>(
     // A name that cannot be one is no reason to stop the program.
     let name = ChoiceName::new(name).or_else(|_| ChoiceName::new(naming::clean(name)));
     let name = name.expect("a cleaned name");
-    if let Some(value) = satellite.chosen(by, &name) {
+    if let Some(value) = satellite.chosen(control, call, &name) {
         match options().deserialize(value.as_bytes()) {
             Ok(chosen) => {
-                satellite.keep_choice(by, &name, || value);
+                satellite.keep_choice(control, call, &name, || value);
                 return chosen;
             }
             Err(why) => say(&name, "cannot be read from the recording", &why),
@@ -101,7 +101,7 @@ fn recorded<T: Serialize + DeserializeOwned>(
         let _choosing = Choosing::begin();
         choose()
     };
-    satellite.keep_choice(by, &name, || written(&name, &chosen));
+    satellite.keep_choice(control, call, &name, || written(&name, &chosen));
     chosen
 }
 

@@ -65,7 +65,7 @@ where
         request: Req,
     ) -> Result<Resp, RpcError> {
         let controls = self.process.controls();
-        let call = Call::begin(&self.process, satellite, &ctx, &request);
+        let call = Call::begin(&self.process, &self.connection, satellite, &ctx, &request);
         let _elsewhere = call.control.as_ref().map(Control::elsewhere);
 
         let args = || Some(capture::args(controls, &request));
@@ -176,6 +176,7 @@ struct Call<'a> {
     id: CallId,
     stack: Stack,
     method: MethodName,
+    content: u16,
     /// What it has of its deadline.
     remaining: Duration,
 }
@@ -192,6 +193,7 @@ struct Left {
 impl<'a> Call<'a> {
     fn begin<Req: RequestName + Serialize>(
         process: &Process,
+        connection: &Connection,
         satellite: &'a Handle,
         ctx: &context::Context,
         request: &Req,
@@ -200,12 +202,17 @@ impl<'a> Call<'a> {
         controls.made.fetch_add(1, Ordering::Relaxed);
         let method = naming::method(request.name());
         let caller = Control::of_call(process, ctx);
+        // Where nothing is recorded or replayed, nobody asks.
+        let content = match satellite.has_course() {
+            true => naming::content(controls.hash(request), connection.nth()),
+            false => 0,
+        };
         // What is left of the deadline is read before anything can hold the call: from
         // here on only virtual time counts.
         let (id, stack, remaining) = match &caller {
             Some(caller) => {
                 let control = &caller.control;
-                let id = caller.next_call(&method, request);
+                let id = caller.next_call(&method, request, content);
                 (id, control.stack.clone(), control.remaining(ctx.deadline))
             }
             None => {
@@ -217,11 +224,12 @@ impl<'a> Call<'a> {
             }
         };
         let control = caller.map(|caller| caller.control);
-        Self { satellite, control, id, stack, method, remaining }
+        Self { satellite, control, id, stack, method, content, remaining }
     }
 
     fn leaves(&self) -> EventKind {
-        EventKind::CallSent { call: self.id.clone(), method: self.method.clone() }
+        let (call, method) = (self.id.clone(), self.method.clone());
+        EventKind::CallSent { call, method, content: self.content }
     }
 
     fn expires(&self) -> EventKind {

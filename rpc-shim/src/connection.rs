@@ -34,6 +34,11 @@ impl Connection {
         new
     }
 
+    /// Which of the connections of its process.
+    pub(crate) fn nth(&self) -> u32 {
+        self.nth
+    }
+
     /// What a request says of the connection, as long as it may be new to the other end.
     pub(crate) fn hello(&self, satellite: &Handle) -> Option<Hello> {
         let met = self.met.load(Ordering::Relaxed);

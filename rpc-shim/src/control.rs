@@ -79,7 +79,6 @@ pub(crate) struct Newcomer {
 impl Control {
     /// It is in the process as long as what this returns.
     pub(crate) fn begin(process: &Process, satellite: &Handle, new: Newcomer) -> Present {
-        let numbers_from = naming::numbers_from(new.call.as_ref());
         let control = Arc::new(Self {
             process: process.clone(),
             satellite: satellite.clone(),
@@ -95,8 +94,8 @@ impl Control {
             allowed: new.allowed,
             deadline: OnceLock::new(),
             calls: AtomicU32::new(0),
-            timers: AtomicU64::new(numbers_from),
-            entries: AtomicU64::new(numbers_from),
+            timers: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
             children: Mutex::default(),
             key: new.key,
         });
@@ -126,11 +125,6 @@ impl Control {
         &self.satellite
     }
 
-    /// Under which its choices are recorded.
-    pub(crate) fn chooser(&self) -> ControlId {
-        naming::handler(&self.id, self.call.as_ref())
-    }
-
     pub(crate) fn delay(&self) -> Delay {
         Delay::from_nanos(self.delay.load(Ordering::Acquire))
     }
@@ -151,10 +145,9 @@ impl Control {
     }
 
     /// A call that it makes, which is the `nth` one.
-    fn call(&self, nth: u32, method: &MethodName) -> CallId {
+    fn call(&self, nth: u32) -> CallId {
         let outer = self.call.as_ref();
-        let counted = outer.map_or_else(|| CallPath::root(nth), |call| call.child(nth));
-        let path = self.satellite.path(&self.id, outer, method, counted);
+        let path = outer.map_or_else(|| CallPath::root(nth), |call| call.child(nth));
         CallId { control: self.id.clone(), path }
     }
 
@@ -300,7 +293,12 @@ pub(crate) struct Caller {
 impl Caller {
     /// The call, counted where counting gives the same in every run. In tasks that run
     /// side by side it does not: there, calls are numbered by what they are.
-    pub(crate) fn next_call<T: Serialize>(&self, method: &MethodName, args: &T) -> CallId {
+    pub(crate) fn next_call<T: Serialize>(
+        &self,
+        method: &MethodName,
+        args: &T,
+        content: u16,
+    ) -> CallId {
         let control = &self.control;
         let nth = match self.is_in_its_task {
             true => control.calls.fetch_add(1, Ordering::Relaxed) + 1,
@@ -310,7 +308,14 @@ impl Caller {
                 naming::by_content(method, hash, &mut likes)
             }
         };
-        control.call(nth, method)
+        let mut call = control.call(nth);
+        if control.satellite.is_replay() {
+            let method = method.clone();
+            let counted = EventKind::CallSent { call: call.clone(), method, content };
+            call.path =
+                control.satellite.path(control.call.as_ref(), &counted).unwrap_or(call.path);
+        }
+        call
     }
 }
 

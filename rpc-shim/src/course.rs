@@ -25,6 +25,8 @@ pub(crate) struct Wanted {
     /// Do again what was recorded there.
     pub(crate) replay: Option<PathBuf>,
     pub(crate) perturbation: Option<Perturbation>,
+    /// Whether a replay shall repeat also what controls share.
+    pub(crate) is_exact: bool,
 }
 
 impl Wanted {
@@ -43,6 +45,7 @@ impl Wanted {
             record: set("DDBX_RECORD").map(PathBuf::from),
             keep: or_say("DDBX_KEEP", keep).and_then(|mib| mib.parse().ok()),
             replay: set("DDBX_REPLAY").map(PathBuf::from),
+            is_exact: set("DDBX_EXACT").is_some(),
             perturbation: or_say("DDBX_PERTURB", perturb).and_then(|text| perturbation(&text)),
         }
     }
@@ -67,6 +70,7 @@ impl Wanted {
                 .and_then(|recorder| recorder.map_err(|why| say("recorded", why)).ok()),
             script: script.and_then(|script| script.map_err(|why| say("replayed", why)).ok()),
             perturbation: self.perturbation,
+            is_exact: self.is_exact,
         });
     }
 

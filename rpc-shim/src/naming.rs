@@ -49,30 +49,19 @@ pub(crate) fn child(
     name: &str,
     siblings: &mut BTreeMap<String, u32>,
 ) -> ControlId {
-    control(&format!("{}/{}", handler(parent, call), numbered(name, siblings)))
+    let call = call.map(|call| format!("!{call}")).unwrap_or_default();
+    control(&format!("{parent}{call}/{}", numbered(name, siblings)))
 }
-
-/// A control while it handles a call: other calls of it may be handled beside it.
-pub(crate) fn handler(id: &ControlId, call: Option<&CallPath>) -> ControlId {
-    call.map_or_else(|| id.clone(), |call| control(&format!("{id}!{call}")))
-}
-
-/// Before the first number of what a control does while it handles a call: far from
-/// the numbers of other calls.
-pub(crate) fn numbers_from(call: Option<&CallPath>) -> u64 {
-    let numbers = call.map_or(&[][..], CallPath::numbers).iter();
-    let mixed = numbers.fold(0u64, |mixed, nth| {
-        mixed.wrapping_mul(NUMBERS_EACH + 3).wrapping_add(u64::from(*nth))
-    });
-    mixed.wrapping_mul(NUMBERS_EACH)
-}
-
-/// How many numbers there are for each call of a control.
-const NUMBERS_EACH: u64 = 1_000_000;
 
 /// Whoever does something in a process outside all controls.
 pub(crate) fn outside(process: &ProcessName) -> ControlId {
     control(&format!("{process}/outside"))
+}
+
+/// What tells a call from others that are made beside it.
+pub(crate) fn content(args: u64, connection: u32) -> u16 {
+    let mixed = fnv(&args.to_le_bytes(), FNV_BASIS ^ u64::from(connection));
+    ((mixed >> 48) ^ (mixed >> 32) ^ (mixed >> 16) ^ mixed) as u16
 }
 
 /// A number for a call, by what it is: far from all that are counted.
@@ -188,16 +177,6 @@ mod tests {
                 .ends_with("!3/audit")
         );
         assert!(child(&first, None, "audit", &mut siblings).as_str().ends_with("/audit-2"));
-    }
-
-    #[test]
-    fn calls_of_one_control_have_numbers_of_their_own() {
-        let third = CallPath::root(3);
-        assert_eq!(numbers_from(None), 0);
-        assert_eq!(numbers_from(Some(&third)), 3_000_000);
-        let others = [CallPath::root(1), third.child(1), third.child(2), third.child(1).child(1)];
-        let far = |path: &CallPath| numbers_from(Some(path)).abs_diff(3_000_000) >= NUMBERS_EACH;
-        assert!(others.iter().all(far));
     }
 
     #[test]

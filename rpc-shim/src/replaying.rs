@@ -61,7 +61,7 @@ fn events(directory: &Path) -> Vec<EventKind> {
         }
     }
     events.sort_by_key(|(number, _)| *number);
-    events.into_iter().map(|(_, kind)| kind.without_departure()).collect()
+    events.into_iter().map(|(_, kind)| kind.identity()).collect()
 }
 
 /// Records a program and replays it: it says the same each time, by the same events. If

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 mod course;
 mod events;
+mod fragments;
 mod inbox;
 mod pass;
 mod replay;
@@ -28,9 +29,10 @@ use crate::logic::strand::{Strand, StrandId};
 use crate::logic::{Output, Satellite};
 
 pub use course::{Course, Perturbation};
+pub use fragments::stands;
 pub use inbox::{Inbox, Send as SendToCentral};
 pub use pass::{Arrival, Captured, Passed, Visit};
-pub use replay::{InTurn, stands};
+pub use replay::InTurn;
 pub use timers::Armed;
 
 /// How long the thread sleeps when there is nothing to wait for: then it looks

@@ -48,7 +48,7 @@ pub async fn record<T>(directory: impl AsRef<Path>, test: impl AsyncFnOnce(&Sess
     let directory = directory.as_ref().to_owned();
     let is_new = std::fs::read_dir(&directory).map_or(true, |mut entries| entries.next().is_none());
     assert!(is_new, "{} is not empty: record into a new directory", directory.display());
-    let course = Wanted { record: Some(directory.clone()), ..Wanted::default() };
+    let course = Wanted { record: Some(directory.clone()), is_exact: true, ..Wanted::default() };
     let session = session_with(course).await;
     // In whatever way the test ends.
     let _sealed = Sealed(directory);

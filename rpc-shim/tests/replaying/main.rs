@@ -55,7 +55,6 @@ pub async fn comes_again<T: PartialEq + std::fmt::Debug>(test: impl AsyncFn(&Ses
         other_outcome = record(other.path(), &test).await;
     }
     assert_ne!(outcome, other_outcome, "there is no luck in this test");
-    eprintln!("recorded");
     for _ in 0..AGAIN {
         assert_eq!(replay(first.path(), &test).await, outcome);
         assert_eq!(replay(other.path(), &test).await, other_outcome);

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use ddbx_protocol::{
-    CallPath, ChoiceName, ControlId, Delay, EventKind, EventNumber, MethodName, Progress,
-    RecordedSoFar,
+    CallPath, ChoiceName, ControlId, Delay, EventKind, EventNumber, Progress, RecordedSoFar,
 };
 use ddbx_recording::{Choice, ChoiceValue, Entry};
 
 use super::Handle;
+use super::fragments::Baton;
 use super::replay::Replay;
 use crate::logic::script::Script;
 use crate::recorder::{self, Recorder};
@@ -23,6 +23,9 @@ pub struct Course {
     pub perturbation: Option<Perturbation>,
     /// What shall happen.
     pub script: Option<Script>,
+    /// Whether what controls share inside the process is to be used in the order of their
+    /// events, so that a replay can repeat it: then one of them runs at a time.
+    pub is_exact: bool,
 }
 
 /// Small delays that shake out other orders, and are the same for the same seed.
@@ -49,7 +52,7 @@ impl Perturbation {
 
     /// Of what an event is in every run, so not of its number or its time.
     fn hash(&self, process: &str, kind: &EventKind) -> u64 {
-        let mut text = format!("{process} {}", kind.without_departure());
+        let mut text = format!("{process} {}", kind.identity());
         if let EventKind::Entered { nth, .. } = kind {
             text.push_str(&format!(" {nth}"));
         }
@@ -64,14 +67,16 @@ pub(super) struct Running {
     pub(super) recorder: Option<Recorder>,
     pub(super) perturbation: Option<Perturbation>,
     pub(super) replay: Option<Replay>,
+    pub(super) baton: Option<Baton>,
 }
 
 impl Handle {
     /// What concerns the course of events from the start.
     pub fn follow(&self, course: Course) {
-        let Course { recorder, perturbation, script } = course;
+        let Course { recorder, perturbation, script, is_exact } = course;
         let replay = script.map(Replay::new);
-        let _ = self.0.course.set(Running { recorder, perturbation, replay });
+        let baton = is_exact.then(Baton::default);
+        let _ = self.0.course.set(Running { recorder, perturbation, replay, baton });
         // From now on it is told how far the replay has come.
         let _ = self.0.wake.send(());
     }
@@ -95,6 +100,10 @@ impl Handle {
         self.0.course.get()?.replay.as_ref()
     }
 
+    pub(super) fn baton(&self) -> Option<&Baton> {
+        self.0.course.get()?.baton.as_ref()
+    }
+
     pub(super) fn recorder(&self) -> Option<&Recorder> {
         self.0.course.get()?.recorder.as_ref()
     }
@@ -113,18 +122,9 @@ impl Handle {
         self.recorder().map(Recorder::so_far)
     }
 
-    /// Which of its calls a control makes, which has counted this one.
-    pub fn path(
-        &self,
-        control: &ControlId,
-        outer: Option<&CallPath>,
-        method: &MethodName,
-        counted: CallPath,
-    ) -> CallPath {
-        match self.replay() {
-            Some(replay) => replay.ask(|script| script.path(control, outer, method, counted)),
-            None => counted,
-        }
+    /// Which of its calls a control makes, which it has counted; only in a replay.
+    pub fn path(&self, outer: Option<&CallPath>, counted: &EventKind) -> Option<CallPath> {
+        self.replay()?.ask(|script| script.path(outer, counted))
     }
 
     /// From whom the message came that a control got as its `nth`, if it got one:

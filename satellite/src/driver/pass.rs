@@ -101,7 +101,7 @@ impl Handle {
         self.shake(|| kind.clone()).await;
         let Some(replay) = &course.replay else {
             let passed = self.judge(visit, arrival).await;
-            return (passed, self.note(passed.delay, || kind));
+            return (passed, self.note_alone(passed.delay, || kind).await);
         };
         let turn = replay.turn(kind).await;
         let passed = self.judge(visit, arrival).await;

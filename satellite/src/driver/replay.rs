@@ -1,8 +1,6 @@
 //! Events of a replay, each in its turn.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -10,7 +8,7 @@ use ddbx_protocol::replay::AtTurn;
 use ddbx_protocol::{Delay, EventKind, EventNumber, Progress};
 use tokio::sync::oneshot;
 
-use super::Handle;
+use super::{Handle, fragments};
 use crate::logic::script::{Claim, Place, Script};
 
 /// How many of those who wait are told of.
@@ -90,7 +88,7 @@ impl Replay {
     }
 
     /// The control that ran on from the last event stands.
-    fn stands(&self) {
+    pub(super) fn stands(&self) {
         let mut state = self.lock();
         state.script.stands();
         state.call_next();
@@ -176,7 +174,7 @@ impl Turn<'_> {
                 Claimed::Place(place) => state.script.happens(place, &kind),
                 Claimed::Beyond(_) | Claimed::Nothing => state.script.happens_beyond(),
             };
-            if !state.script.is_over() && fragment_begins(satellite) {
+            if !state.script.is_over() && fragments::begins(satellite) {
                 state.script.runs();
             }
             state.moved(number, &kind);
@@ -201,44 +199,6 @@ impl Drop for Turn<'_> {
             Claimed::Beyond(id) => _ = state.beyond.remove(&id),
             Claimed::Nothing => {}
         }
-    }
-}
-
-thread_local! {
-    /// While a control is polled: the satellites by whose events it runs.
-    static FRAGMENT: RefCell<Option<Vec<Handle>>> = const { RefCell::new(None) };
-}
-
-/// Whether it will be known when the control on this thread stands again.
-fn fragment_begins(satellite: &Handle) -> bool {
-    FRAGMENT.with_borrow_mut(|fragment| {
-        if let Some(satellites) = fragment {
-            satellites.push(satellite.clone());
-        }
-        fragment.is_some()
-    })
-}
-
-/// The control on this thread is about to block it: it stands from now on.
-pub fn stands() {
-    let ran = FRAGMENT.with_borrow_mut(|fragment| fragment.as_mut().map(std::mem::take));
-    end(ran.unwrap_or_default());
-}
-
-fn end(ran: Vec<Handle>) {
-    for satellite in ran {
-        if let Some(replay) = satellite.replay() {
-            replay.stands();
-        }
-    }
-}
-
-/// Ends a fragment, also by a panic.
-struct Polled(Option<Vec<Handle>>);
-
-impl Drop for Polled {
-    fn drop(&mut self) {
-        end(FRAGMENT.replace(self.0.take()).unwrap_or_default());
     }
 }
 
@@ -284,7 +244,7 @@ impl Handle {
     pub async fn happens(&self, delay: Delay, event: impl FnOnce() -> EventKind) -> EventNumber {
         match self.replay() {
             Some(replay) => replay.turn(event()).await.happens(self, delay),
-            None => self.note(delay, event),
+            None => self.note_alone(delay, event).await,
         }
     }
 
@@ -298,16 +258,5 @@ impl Handle {
             }
         }
         std::future::pending().await
-    }
-
-    /// Runs all that a control does in this process. In a replay others wait, after
-    /// each of its events, until it stands again.
-    pub async fn run<F: Future>(&self, control: F) -> F::Output {
-        let mut control = pin!(control);
-        std::future::poll_fn(|context| {
-            let _polled = self.is_replay().then(|| Polled(FRAGMENT.replace(Some(Vec::new()))));
-            control.as_mut().poll(context)
-        })
-        .await
     }
 }

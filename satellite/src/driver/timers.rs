@@ -136,7 +136,7 @@ impl Armed {
         // If nobody is left to ring it, it never rings.
         let Self::Set { handle, fired, .. } = self else { return std::future::pending().await };
         let Ok(delay) = fired.await else { return std::future::pending().await };
-        handle.note(delay, event);
+        handle.note_alone(delay, event).await;
         delay
     }
 }

@@ -78,7 +78,9 @@ impl Decoder {
         }
         let kind = match tag & 0x0f {
             kind::CALL_SENT => {
-                EventKind::CallSent { call: self.call(tag, input)?, method: self.method(input)? }
+                let (call, method) = (self.call(tag, input)?, self.method(input)?);
+                let content = u16::from_le_bytes([input.byte()?, input.byte()?]);
+                EventKind::CallSent { call, method, content }
             }
             kind::CALL_ARRIVED => {
                 let (call, method) = (self.call(tag, input)?, self.method(input)?);

@@ -124,9 +124,10 @@ impl Encoder {
         }
         (self.memory.number, self.memory.at, self.memory.delay) = (number, at, delay);
         match &moment.kind {
-            EventKind::CallSent { call, method } => {
+            EventKind::CallSent { call, method, content } => {
                 tag |= self.call(call);
                 self.methods.put(&mut self.body, method, 0);
+                self.body.extend(content.to_le_bytes());
             }
             EventKind::CallArrived { call, method, sent_as } => {
                 tag |= self.call(call);
