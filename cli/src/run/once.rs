@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use ddbx_protocol::SessionName;
 use ddbx_protocol::control::{ProcessState, Reply, Request};
+use ddbx_recording::Program;
 
 use super::RunArgs;
 use super::alarm::Alarm;
 use super::config::Config;
 use super::output::Sinks;
-use super::recording::{Program, create_recording, finish_recording};
+use super::recording::{create_recording, finish_recording};
 use super::stops::Stops;
 use super::supervisor::{Ended, Hooks, Options, supervise};
 use crate::central::{self, Open};
@@ -52,7 +53,7 @@ impl Runner<'_> {
         if let Some(directory) = record {
             let session = recorded_as(&open.name);
             let program = self.program()?;
-            environment.extend(create_recording(directory, session, args.keep(), &program)?);
+            environment.extend(create_recording(directory, session, args.keep(), program)?);
         }
         if let Some(seed) = seed {
             let delays = format!("{seed}:{}", args.max_delay.micros);
@@ -61,7 +62,7 @@ impl Runner<'_> {
         if is_announced {
             anstream::eprintln!("ddbx: session {} is open; try `ddbx ps` elsewhere", open.name);
         }
-        let session = open.session.clone();
+        let (session, flushed) = (open.session.clone(), open.session.clone());
         let hooks = Hooks {
             is_attached: move |name: &str| match session.request(Request::Processes) {
                 Some(Reply::Processes(views)) => {
@@ -70,7 +71,8 @@ impl Runner<'_> {
                 _ => false,
             },
             stop: || self.stops.clone().told(),
-            before_teardown: async {},
+            // What has happened is to be in the recording.
+            before_teardown: async move { flushed.flushed().await },
         };
         let options = Options { alarm, ..args.options() };
         let mut running = pin!(supervise(sinks, &self.config, &environment, hooks, &options));
@@ -82,13 +84,13 @@ impl Runner<'_> {
             }
         };
         if let Some(directory) = record {
-            finish_recording(directory, &ended.exits);
+            finish_recording(directory, &ended.exits)?;
         }
         Ok(ended)
     }
 
     fn program(&self) -> Result<Program, Failure> {
-        let file = std::path::absolute(&self.args.file)?;
+        let file = std::path::absolute(&self.args.file)?.display().to_string();
         Ok(Program { file, text: self.config.text.clone() })
     }
 }

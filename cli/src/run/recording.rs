@@ -1,31 +1,22 @@
 //! The recording of a run: made before its processes start, finished after their end.
 
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 use ddbx_protocol::{ProcessName, SessionName};
-use ddbx_recording::{JoinError, Keep, SessionManifest};
+use ddbx_recording::{JoinError, Keep, Program, SessionManifest, seal};
 use humantime::format_rfc3339_seconds;
 
 use super::supervisor::Exit;
 use crate::exit::Failure;
-
-/// The file that says what ran, so that it can be run again.
-#[derive(Clone, Debug)]
-pub(super) struct Program {
-    /// Where it is; absolute.
-    pub(super) file: PathBuf,
-    /// What it said.
-    pub(super) text: String,
-}
 
 /// Makes the recording; gives what the processes need in their environment.
 pub(super) fn create_recording(
     directory: &Path,
     session: SessionName,
     keep: Keep,
-    program: &Program,
+    program: Program,
 ) -> Result<Vec<(String, String)>, Failure> {
     // Processes run elsewhere.
     let absolute = std::path::absolute(directory)?;
@@ -34,13 +25,14 @@ pub(super) fn create_recording(
         return Err(Failure::BadInput(format!("{}: {why}", directory.display())));
     };
     let mut environment = vec![("DDBX_RECORD".to_owned(), path.to_owned())];
-    if let Keep::LastMib(mib) = keep {
-        environment.push(("DDBX_KEEP".to_owned(), mib.to_string()));
+    match keep {
+        // What can be replayed is recorded so that a replay is exact.
+        Keep::All => environment.push(("DDBX_EXACT".to_owned(), "1".to_owned())),
+        Keep::LastMib(mib) => environment.push(("DDBX_KEEP".to_owned(), mib.to_string())),
     }
     let created = format_rfc3339_seconds(SystemTime::now()).to_string();
-    let manifest = SessionManifest::new(session, created, keep);
-    // What a replay starts: the manifest takes it along.
-    let _of = (&program.file, &program.text);
+    let mut manifest = SessionManifest::new(session, created, keep);
+    manifest.program = Some(program);
     ddbx_recording::create(&absolute, &manifest).map_err(|error| match error {
         JoinError::Io { .. } => Failure::Failed(error.to_string()),
         _ => Failure::BadInput(error.to_string()),
@@ -49,9 +41,13 @@ pub(super) fn create_recording(
 }
 
 /// Called when all processes are gone; `exits` are those who went by themselves.
-pub(super) fn finish_recording(directory: &Path, exits: &[(ProcessName, Exit)]) {
-    let codes: Vec<_> = exits.iter().map(|(process, exit)| (process, exit.code)).collect();
-    let _seal = (directory, codes);
+pub(super) fn finish_recording(
+    directory: &Path,
+    exits: &[(ProcessName, Exit)],
+) -> Result<(), Failure> {
+    let codes = exits.iter().map(|(process, exit)| (process.clone(), exit.code)).collect();
+    seal(directory, codes).map_err(|error| Failure::Failed(error.to_string()))?;
+    Ok(())
 }
 
 /// How much to keep, from a text such as 64MiB or 1GiB.
@@ -87,10 +83,10 @@ mod tests {
     fn a_recording_is_made_once_and_processes_know_where() {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join("rec");
-        let program = Program { file: "/ddbx.toml".into(), text: String::new() };
+        let program = Program { file: "/ddbx.toml".to_owned(), text: String::new() };
         let create = |keep| {
             let session = SessionName::new("shop").unwrap();
-            create_recording(&directory, session, keep, &program)
+            create_recording(&directory, session, keep, program.clone())
         };
         let environment = create(Keep::LastMib(NonZeroU32::MIN)).unwrap();
         let of = |name| environment.iter().find(|(n, _)| n == name).map(|(_, value)| value);

@@ -388,21 +388,21 @@ mod tests {
     #[test]
     fn a_call_that_dice_have_numbered_is_found_by_what_it_is() {
         let [get, put] = ["S.get", "S.put"].map(|name| MethodName::new(name).unwrap());
-        let sent = |nth, method: &MethodName| EventKind::CallSent {
+        let sent = |nth, method: &MethodName, content| EventKind::CallSent {
             call: call("a", nth),
             method: method.clone(),
+            content,
         };
-        let script = script(&[sent(1, &put), sent(2, &get), sent(3, &put)]);
-        let path = |method, nth| script.path(&control("a"), None, method, CallPath::root(nth));
-        assert_eq!(path(&get, 1), CallPath::root(2));
-        assert_eq!(path(&put, 2), CallPath::root(1));
-        assert_eq!(path(&put, 3), CallPath::root(3));
+        let script = script(&[sent(1, &put, 7), sent(2, &get, 7), sent(3, &put, 8)]);
+        let path = |kind| script.path(None, &kind);
+        let root = |nth| Some(CallPath::root(nth));
+        // By method, by content, by both, and as it was counted.
+        assert_eq!(path(sent(1, &get, 9)), root(2));
+        assert_eq!(path(sent(1, &put, 8)), root(3));
+        assert_eq!(path(sent(2, &put, 7)), root(1));
+        assert_eq!(path(sent(3, &put, 9)), root(3));
         let other = MethodName::new("S.other").unwrap();
-        assert_eq!(path(&other, 9), CallPath::root(9));
-        let inner = CallPath::root(1).child(1);
-        assert_eq!(
-            script.path(&control("a"), Some(&CallPath::root(1)), &put, inner.clone()),
-            inner
-        );
+        assert_eq!(path(sent(9, &other, 7)), None);
+        assert_eq!(script.path(root(1).as_ref(), &sent(1, &put, 7)), None);
     }
 }
