@@ -11,6 +11,7 @@ pub mod demo;
 mod exit;
 pub mod plan;
 mod recordings;
+mod replay;
 pub mod run;
 mod session;
 mod table;
@@ -50,6 +51,7 @@ Examples:
 enum Command {
     Demo(demo::DemoArgs),
     Run(run::RunArgs),
+    Replay(replay::ReplayArgs),
     Central(central::CentralArgs),
     Ps(processes::PsArgs),
     Break(breakpoints::BreakArgs),
@@ -83,6 +85,10 @@ enum Command {
 pub fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => match run::run(&args) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
+        Command::Replay(args) => match replay::run(&args) {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },

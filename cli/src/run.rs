@@ -33,7 +33,7 @@ mod once;
 pub mod output;
 mod recording;
 mod search;
-mod stops;
+pub(crate) mod stops;
 pub mod supervisor;
 
 /// Start all processes of a system, in order and under the debugger

@@ -55,12 +55,16 @@ pub struct Sink {
 impl Sinks {
     /// Standard output and standard error, with colours where they are wanted.
     pub fn stdio(headless: bool) -> Self {
-        let wanted = |choice| !headless && choice != ColorChoice::Never;
-        let (stdout, stderr) = (io::stdout(), io::stderr());
-        let colours = wanted(AutoStream::choice(&stdout));
-        let lines = Sink { writer: Box::new(stdout), colours };
-        let colours = wanted(AutoStream::choice(&stderr));
-        Self { lines, notes: Sink { writer: Box::new(stderr), colours } }
+        let colours = AutoStream::choice(&io::stdout()) != ColorChoice::Never && !headless;
+        let lines = Sink { writer: Box::new(io::stdout()), colours };
+        Self { lines, ..Self::stderr(headless) }
+    }
+
+    /// All on standard error.
+    pub fn stderr(headless: bool) -> Self {
+        let colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never && !headless;
+        let sink = || Sink { writer: Box::new(io::stderr()), colours };
+        Self { lines: sink(), notes: sink() }
     }
 }
 

@@ -12,11 +12,11 @@ use crate::central::Interruptions;
 /// Counts each time that a run is told to stop, by a signal or otherwise, until a run
 /// takes note of it. Between two runs of a search nobody waits, but nothing is lost.
 #[derive(Clone)]
-pub(super) struct Stops(Arc<Semaphore>);
+pub(crate) struct Stops(Arc<Semaphore>);
 
 impl Stops {
     /// Counts signals from now on, on a thread of its own.
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let mut signals = {
             let _entered = runtime.enter();
@@ -36,12 +36,12 @@ impl Stops {
     }
 
     /// Tells to stop, once.
-    pub(super) fn tell(&self) {
+    pub(crate) fn tell(&self) {
         self.0.add_permits(1);
     }
 
     /// Completes once for each time.
-    pub(super) async fn told(self) {
+    pub(crate) async fn told(self) {
         match self.0.acquire().await {
             Ok(told) => told.forget(),
             // Never closed.
@@ -50,7 +50,7 @@ impl Stops {
     }
 
     /// Whether a run that begins now would be told to stop at once.
-    pub(super) fn is_told(&self) -> bool {
+    pub(crate) fn is_told(&self) -> bool {
         self.0.available_permits() > 0
     }
 }

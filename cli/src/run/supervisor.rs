@@ -44,12 +44,14 @@ pub struct Options {
     pub ready_timeout: Duration,
     /// What looks at the lines that are printed before the end of the run.
     pub alarm: Option<Arc<Alarm>>,
+    /// Whether it is over only when all have exited, or when told to stop.
+    pub outlasts_exits: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (grace, ready_timeout) = (Duration::from_secs(3), Duration::from_secs(60));
-        Self { headless: false, grace, ready_timeout, alarm: None }
+        Self { headless: false, grace, ready_timeout, alarm: None, outlasts_exits: false }
     }
 }
 
@@ -330,7 +332,8 @@ impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
         }
         let all_exited = self.waiting.is_empty() && self.running().next().is_none();
         let failed = exit.code != 0 && !self.somebody_ends_it();
-        let over = child.process.ends_run || all_exited || failed;
+        let ends_it = !self.options.outlasts_exits && (child.process.ends_run || failed);
+        let over = ends_it || all_exited;
         Ok(over.then_some(Ending::Code(exit.code)))
     }
 

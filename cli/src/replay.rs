@@ -1,0 +1,251 @@
+//! `ddbx replay`: what was recorded happens again.
+//!
+//! The same programs are started ([`crate::run`]), each with the directory of the
+//! recording in its environment: its satellite lets every event wait for its turn. Here
+//! it is followed how far they have come ([`follow`]), and said how it ended
+//! ([`report`]). A process that exits can say nothing any more, so a replay is recorded
+//! too, and what it did is compared.
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use ddbx_central::driver::Session;
+use ddbx_protocol::control::{ProcessState, Reply, Request, Wanted};
+use ddbx_recording::{Keep, NotReplayable, Recording, SessionManifest, create, is_replayable};
+
+use crate::central::{self, Open};
+use crate::exit::Failure;
+use crate::run::config::Config;
+use crate::run::output::Sinks;
+use crate::run::stops::Stops;
+use crate::run::supervisor::{Hooks, INTERRUPTED, Options, supervise};
+use crate::text::escaped;
+use follow::Following;
+use report::Report;
+
+mod compare;
+mod follow;
+mod report;
+
+/// Do again what was recorded, event by event
+///
+/// Starts the same programs. Every event waits until it is its turn; what timed out then
+/// times out at the same place, and nothing else does; recorded choices are given back.
+/// Breakpoints, holds and backtraces work as in any session, and do not disturb it.
+#[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct ReplayArgs {
+    /// The recording
+    #[arg(value_name = "REC")]
+    recording: PathBuf,
+
+    /// What to start, if not what was started then
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Stop there, as with `ddbx break`; can be given several times
+    #[arg(long = "break", short = 'b', value_name = "SPEC")]
+    breakpoints: Vec<String>,
+
+    /// Replay what is there of a recording that was not finished
+    #[arg(long)]
+    partial: bool,
+
+    /// For how long nothing may happen before the replay is given up
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "10s")]
+    patience: Duration,
+
+    /// How long a process may take to get ready
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5m")]
+    ready_timeout: Duration,
+
+    /// The name of the session, unix:PATH or tcp:IP:PORT
+    #[arg(long, short = 'S', value_name = "SESSION")]
+    session: Option<String>,
+
+    /// The secret that all must know, over TCP; made if it is missing
+    #[arg(long, value_name = "SECRET")]
+    secret_file: Option<PathBuf>,
+
+    /// For programs and CI: no colours, no progress
+    #[arg(long)]
+    headless: bool,
+
+    /// Print how it ended as JSON; what the programs print goes to standard error
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ddbx run --record rec          record a run
+  ddbx replay rec                do it again
+  ddbx replay rec -b 'inventory:Inventory.reserve@arrive'
+                                 and stop there; then `ddbx holds`, `ddbx bt` and
+                                 `ddbx continue` elsewhere
+  ddbx replay rec -f ddbx.toml   with other commands for the same processes
+
+It ends when all recorded events have happened again, with `replayed N events,
+identical`; or when a process does something else, with the process, the control,
+what was expected and what happened, and the last events that both have in common;
+or when nothing happens any more, with what is missing and who waits for it.
+
+Exit codes:
+  0 identical; 1 failure; 2 the recording or the file cannot be used; 3 the
+  programs did something else, or could not go on; 130 stopped";
+
+pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
+    let recording = open(args)?;
+    let config = config(args, &recording)?;
+    check_names(args, &config, &recording)?;
+    central::runtime()?.block_on(replay(args, &recording, &config))
+}
+
+fn open(args: &ReplayArgs) -> Result<Recording, Failure> {
+    let named = |why: &dyn ToString| {
+        Failure::BadInput(format!("{}: {}", args.recording.display(), why.to_string()))
+    };
+    let recording =
+        Recording::open(&args.recording).map_err(|error| Failure::BadInput(error.to_string()))?;
+    match is_replayable(&recording) {
+        Err(NotReplayable::NotClosed { .. }) if args.partial => {}
+        checked => checked.map_err(|error| named(&error))?,
+    }
+    if recording.logs().is_empty() {
+        return Err(named(&"nobody has recorded anything: were the programs wrapped with ddbx?"));
+    }
+    Ok(recording)
+}
+
+/// What is started: as the file says that was given, or the one of the recorded run.
+fn config(args: &ReplayArgs, recording: &Recording) -> Result<Config, Failure> {
+    let read = match (&args.file, &recording.session().program) {
+        (Some(file), _) => Config::read(file),
+        (None, Some(program)) => Config::parse(&program.text, Path::new(&program.file)),
+        (None, None) => {
+            return Err(Failure::BadInput(
+                "the recording does not say how its processes were started: say what to start \
+                 with -f ddbx.toml"
+                    .to_owned(),
+            ));
+        }
+    };
+    read.map_err(|error| Failure::BadInput(error.to_string()))
+}
+
+/// A recording of another program is noticed before anything is started.
+fn check_names(args: &ReplayArgs, config: &Config, recording: &Recording) -> Result<(), Failure> {
+    let started: BTreeSet<&str> =
+        config.processes.iter().flat_map(|p| &p.replicas).map(|name| name.as_str()).collect();
+    let recorded: BTreeSet<&str> =
+        recording.logs().iter().map(|log| log.manifest().process.as_str()).collect();
+    if started.is_disjoint(&recorded) {
+        let list = |names: &BTreeSet<&str>| names.iter().copied().collect::<Vec<_>>().join(", ");
+        return Err(Failure::BadInput(format!(
+            "{} is a recording of {}, and what is to be started is {}: give the file that starts \
+             the recorded processes with -f",
+            args.recording.display(),
+            list(&recorded),
+            list(&started)
+        )));
+    }
+    Ok(())
+}
+
+async fn replay(
+    args: &ReplayArgs,
+    recording: &Recording,
+    config: &Config,
+) -> Result<ExitCode, Failure> {
+    let name = args.session.as_ref().or(config.session.as_ref());
+    let name = name.map_or(recording.session().session.as_str(), String::as_str);
+    let mut open = Open::start(name, args.secret_file.as_deref()).await?;
+    for spec in &args.breakpoints {
+        let wanted = Wanted { spec: spec.clone(), ..Wanted::default() };
+        let planted = open.session.plant(wanted, None);
+        planted.map_err(|refused| Failure::Marked(refused.to_string()))?;
+    }
+    let again = tempfile::tempdir()?;
+    let again = again.path().join("replay");
+    let environment = environment(&open, recording, &again)?;
+    anstream::eprintln!("ddbx: session {} is open; try `ddbx holds` elsewhere", open.name);
+
+    let stops = Stops::listen()?;
+    let attached = open.session.clone();
+    let hooks = Hooks {
+        is_attached: move |name: &str| is_attached(&attached, name),
+        stop: || stops.clone().told(),
+        before_teardown: async {},
+    };
+    let options = Options {
+        headless: args.headless,
+        ready_timeout: args.ready_timeout,
+        outlasts_exits: true,
+        ..Options::default()
+    };
+    let shows_progress = std::io::stderr().is_terminal() && !args.headless;
+    let mut following = Following::new(args, recording, config, &again, shows_progress);
+    let sinks = if args.json { Sinks::stderr(args.headless) } else { Sinks::stdio(args.headless) };
+    let mut running = pin!(supervise(sinks, config, &environment, hooks, &options));
+    let session = open.session.clone();
+    let ended = tokio::select! {
+        ended = &mut running => ended,
+        () = following.follow(&session) => {
+            stops.tell();
+            running.await
+        }
+        () = open.asked_to_end() => {
+            stops.tell();
+            running.await
+        }
+    };
+    following.done();
+    let stopped = matches!(&ended.outcome, Ok(outcome) if outcome.stopped);
+    if following.verdict().is_none() {
+        if stopped {
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        ended.outcome?;
+    }
+    Report::new(following.last_word(&session), recording, &ended.exits).print(args.json)
+}
+
+/// What the processes need to know.
+fn environment(
+    open: &Open,
+    recording: &Recording,
+    again: &Path,
+) -> Result<Vec<(String, String)>, Failure> {
+    let absolute = |path: &Path| Ok::<_, Failure>(std::path::absolute(path)?.display().to_string());
+    let session = recording.session();
+    let manifest =
+        SessionManifest::new(session.session.clone(), session.created.clone(), Keep::All);
+    create(again, &manifest).map_err(|error| Failure::Failed(error.to_string()))?;
+    let mut environment = open.environment.clone();
+    environment.push(("DDBX_REPLAY".to_owned(), absolute(recording.directory())?));
+    environment.push(("DDBX_RECORD".to_owned(), absolute(again)?));
+    // What the user's shell says of other runs.
+    for other in ["DDBX_KEEP", "DDBX_PERTURB", "DDBX_EXACT"] {
+        environment.push((other.to_owned(), String::new()));
+    }
+    Ok(environment)
+}
+
+fn is_attached(session: &Session, name: &str) -> bool {
+    match session.request(Request::Processes) {
+        Some(Reply::Processes(views)) => {
+            views.iter().any(|view| view.name == name && view.state != ProcessState::Gone)
+        }
+        _ => false,
+    }
+}
+
+/// A path, as it is shown.
+fn shown(path: &Path) -> String {
+    escaped(&path.display().to_string())
+}

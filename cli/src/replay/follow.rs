@@ -1,0 +1,186 @@
+//! How far the processes of a replay have come.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ddbx_central::driver::Session;
+use ddbx_central::logic::replay::{Judge, Run, Verdict};
+use ddbx_protocol::control::{ReplayView, Reply, Request};
+use ddbx_protocol::replay::Next;
+use ddbx_recording::Recording;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{ReplayArgs, compare, shown};
+use crate::run::config::Config;
+
+/// How often to look.
+const LOOKS: Duration = Duration::from_millis(50);
+
+/// How long a process that exited then may take to exit now.
+const EXITS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Follows a replay to its end.
+pub(super) struct Following<'a> {
+    recording: &'a Recording,
+    again: &'a Path,
+    runs: Vec<Run>,
+    judge: Judge,
+    /// Those that the run starts: they may have to be built first.
+    started: BTreeSet<&'a str>,
+    began: Instant,
+    ready_timeout: Duration,
+    patience: Duration,
+    last_hold: Instant,
+    last_newcomer: Instant,
+    has_said: bool,
+    /// What those did not do who have exited.
+    gone: BTreeMap<Run, Option<Next>>,
+    verdict: Option<Verdict>,
+    bar: Option<ProgressBar>,
+}
+
+impl<'a> Following<'a> {
+    pub(super) fn new(
+        args: &'a ReplayArgs,
+        recording: &'a Recording,
+        config: &'a Config,
+        again: &'a Path,
+        shows_progress: bool,
+    ) -> Self {
+        let runs = recording.logs().iter().map(|log| log.manifest());
+        let runs: Vec<Run> = runs.map(|run| (run.process.clone(), run.start)).collect();
+        let started = config.processes.iter().flat_map(|process| &process.replicas);
+        let now = Instant::now();
+        Self {
+            recording,
+            again,
+            judge: Judge::new(runs.clone(), args.patience),
+            runs,
+            started: started.map(|name| name.as_str()).collect(),
+            began: now,
+            ready_timeout: args.ready_timeout,
+            patience: args.patience,
+            last_hold: now,
+            last_newcomer: now,
+            has_said: false,
+            gone: BTreeMap::new(),
+            verdict: None,
+            bar: shows_progress.then(|| bar(compare::count(recording))),
+        }
+    }
+
+    /// Until all has happened again and who exited then has exited, or until that
+    /// cannot come about.
+    pub(super) async fn follow(&mut self, session: &Session) {
+        while self.verdict.is_none() {
+            tokio::time::sleep(LOOKS).await;
+            let verdict = self.look(session);
+            self.verdict = (verdict != Verdict::GoesOn).then_some(verdict);
+        }
+        if self.verdict == Some(Verdict::Over) {
+            let until = Instant::now() + EXITS_WITHIN;
+            while Instant::now() < until && !self.have_exited(session) {
+                tokio::time::sleep(LOOKS).await;
+            }
+        }
+    }
+
+    /// What came of it.
+    pub(super) fn verdict(&self) -> Option<&Verdict> {
+        self.verdict.as_ref()
+    }
+
+    /// What came of it, when nothing can come any more.
+    pub(super) fn last_word(&mut self, session: &Session) -> Verdict {
+        if let Some(verdict) = self.verdict.take() {
+            return verdict;
+        }
+        let views = self.views(session);
+        match self.look(session) {
+            Verdict::GoesOn => Verdict::Stalled(self.judge.missing(&views)),
+            verdict => verdict,
+        }
+    }
+
+    /// Nothing more is shown.
+    pub(super) fn done(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn look(&mut self, session: &Session) -> Verdict {
+        let views = self.views(session);
+        if let Some(bar) = &self.bar {
+            bar.set_position(views.iter().map(|view| view.progress.done).sum());
+        }
+        let now = Instant::now();
+        if is_held(session) {
+            self.last_hold = now;
+        }
+        // Whoever is still to come may have to be built first.
+        let has_come = |name: &str| views.iter().any(|view| view.process == name);
+        let mut starting = self.runs.iter().map(|(name, _)| name.as_str());
+        let awaited = starting.find(|name| self.started.contains(name) && !has_come(name));
+        if let Some(name) = awaited
+            && self.began.elapsed() < self.ready_timeout
+        {
+            self.last_newcomer = now;
+            if !self.has_said && self.began.elapsed() > self.patience {
+                self.has_said = true;
+                anstream::eprintln!("ddbx: waiting for {name} to come");
+            }
+        }
+        let since = self.last_hold.max(self.last_newcomer);
+        self.judge.look(&views, since.elapsed())
+    }
+
+    /// What the processes say, or have written before they exited.
+    fn views(&mut self, session: &Session) -> Vec<ReplayView> {
+        let Some(Reply::Replay(mut views)) = session.request(Request::Replay) else {
+            return Vec::new();
+        };
+        for view in &mut views {
+            if view.is_there || view.progress.next.is_none() {
+                continue;
+            }
+            let run =
+                self.runs.iter().find(|run| run.0.as_str() == view.process && run.1 == view.start);
+            let Some(run) = run else { continue };
+            let missing = self
+                .gone
+                .entry(run.clone())
+                .or_insert_with(|| compare::first_missing(self.recording, self.again, run));
+            view.progress.next.clone_from(missing);
+            if view.progress.next.is_none() {
+                view.progress.done = view.progress.of;
+            }
+        }
+        views
+    }
+
+    /// Whether all have exited who exited when it was recorded.
+    fn have_exited(&self, session: &Session) -> bool {
+        let Some(seal) = self.recording.seal() else { return true };
+        let Some(Reply::Replay(views)) = session.request(Request::Replay) else { return true };
+        let exited =
+            |view: &ReplayView| seal.exits.keys().any(|name| name.as_str() == view.process);
+        !views.iter().any(|view| view.is_there && exited(view))
+    }
+}
+
+fn is_held(session: &Session) -> bool {
+    session.stops().iter().any(|(_, reason)| reason.is_users())
+}
+
+fn bar(events: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("replaying {bar:30} {pos}/{len} events");
+    ProgressBar::new(events).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+impl std::fmt::Debug for Following<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "replay of {}", shown(self.recording.directory()))
+    }
+}
