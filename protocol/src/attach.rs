@@ -46,7 +46,7 @@ pub enum FromSatellite {
         dropped: u64,
     },
     /// How far it has come in a replay.
-    Replays(Progress),
+    Replays(Box<Progress>),
     /// To a question that needs no other answer: all is in force that central said
     /// before it, or all is on the disk that had happened.
     Settled {

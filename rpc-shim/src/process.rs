@@ -193,7 +193,7 @@ fn start(name: &str) -> io::Result<(Arc<Controls>, Handle)> {
 impl Drop for Member {
     fn drop(&mut self) {
         if let Some(progress) = self.satellite.progress() {
-            self.session.hear(self.membership, FromSatellite::Replays(progress));
+            self.session.hear(self.membership, FromSatellite::Replays(Box::new(progress)));
         }
         self.session.leave(self.membership);
     }

@@ -332,7 +332,7 @@ impl Handle {
             send(FromSatellite::Events { events, dropped });
         }
         if let Some(progress) = self.progress() {
-            send(FromSatellite::Replays(progress));
+            send(FromSatellite::Replays(Box::new(progress)));
         }
     }
 

@@ -106,7 +106,7 @@ impl Driver {
             }
             FromSatellite::Events { events, dropped } => self.tell_events(events, dropped),
             FromSatellite::Replays(progress) => {
-                self.replays.insert((member.name.clone(), member.start), progress);
+                self.replays.insert((member.name.clone(), member.start), *progress);
             }
             FromSatellite::Settled { query } => drop(self.queries.remove(&query)),
         }

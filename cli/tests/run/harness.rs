@@ -46,6 +46,7 @@ impl Run {
                 grace: FOR_EVER,
                 ready_timeout: FOR_EVER,
                 alarm: None,
+                ..Options::default()
             },
             stops: Semaphore::new(0),
         }
