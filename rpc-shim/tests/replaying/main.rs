@@ -1,7 +1,7 @@
 //! A test is recorded once and does the same again as often as wanted, whatever luck
 //! was at work in it.
 
-#![allow(missing_docs)]
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 #[path = "../services/mod.rs"]
 mod services;

@@ -268,7 +268,7 @@ fn is_optional(kind: &EventKind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ddbx_protocol::{Delay, PointLabel};
+    use ddbx_protocol::{Delay, MethodName, PointLabel};
     use ddbx_recording::Moment;
 
     use super::*;
@@ -368,21 +368,27 @@ mod tests {
     fn a_message_is_looked_for_by_who_gets_it() {
         let got = |who: &str, nth, from: Option<&str>| EventKind::Entered {
             control: control(who),
+            call: None,
             nth,
             what: Shared::Message,
             from: from.map(control),
         };
-        let lock =
-            EventKind::Entered { control: control("a"), nth: 3, what: Shared::Lock, from: None };
+        let lock = EventKind::Entered {
+            control: control("a"),
+            call: None,
+            nth: 3,
+            what: Shared::Lock,
+            from: None,
+        };
         let first = got("a", 1, Some("z"));
         let mut script = script(&[first.clone(), got("a", 2, None), got("b", 1, Some("y")), lock]);
         let [a, b] = [control("a"), control("b")];
-        assert_eq!(script.sender(&a, 1), Some(Some(&control("z"))));
-        assert_eq!(script.sender(&a, 2), Some(None));
-        assert_eq!(script.sender(&a, 3), None, "a lock is no message");
-        assert_eq!(script.sender(&b, 1), Some(Some(&control("y"))));
+        assert_eq!(script.sender(&a, None, 1), Some(Some(&control("z"))));
+        assert_eq!(script.sender(&a, None, 2), Some(None));
+        assert_eq!(script.sender(&a, None, 3), None, "a lock is no message");
+        assert_eq!(script.sender(&b, None, 1), Some(Some(&control("y"))));
         place(&mut script, &first);
-        assert_eq!(script.sender(&a, 1), None, "somebody else gets it");
+        assert_eq!(script.sender(&a, None, 1), None, "somebody else gets it");
     }
 
     #[test]
