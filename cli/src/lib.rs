@@ -38,8 +38,12 @@ A session, in two terminals:
   ddbx holds                                        who stands still, and why
   ddbx continue                                     go on
 
+A rare failure:
+  ddbx run --until-fails                            repeat until a run fails, and record it
+  ddbx replay REC                                   do the same again, event by event
+
 Exit codes:
-  0 well; 1 failure; 2 bad input; 3 no result; 4 no session; 5 wait timed out";
+  0 well; 1 failure; 2 bad input; 3 no result or divergence; 4 no session; 5 wait timed out";
 
 const COMPLETIONS: &str = "\
 Examples:

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use clap::Args;
 use ddbx_protocol::HoldId;
-use ddbx_protocol::control::{Backtrace, FrameView, HoldReason, HoldView, Reply, Request, Whom};
+use ddbx_protocol::control::{
+    Backtrace, FrameView, HoldReason, HoldView, ReplayView, Reply, Request, Whom,
+};
 
 use super::processes::seconds;
 use super::{SessionArgs, answer, print, print_json, unexpected};
@@ -24,6 +26,7 @@ Why:
   for hold 3       going on could change the order of events: it goes on by itself
                    after hold 3 does, or comes to a breakpoint itself
   order            the same, and whom it waits for goes on already
+  turn 15, at 12   in a replay: it was event 15 of its process, and 12 comes next
 
 Examples:
   ddbx holds             who stands still now
@@ -40,7 +43,10 @@ pub(crate) fn list(args: &HoldsArgs) -> Result<(), Failure> {
     if args.session.json {
         return print_json(&holds);
     }
-    if holds.is_empty() {
+    let replays = answer!(args.session.ask(Request::Replay)?, Reply::Replay);
+    let waiting = replays.iter().flat_map(waits_for_its_turn);
+    let waiting: Vec<Vec<String>> = waiting.take(ROWS_MAX).collect();
+    if holds.is_empty() && waiting.is_empty() {
         return print("nobody stands still");
     }
     let columns = [
@@ -64,11 +70,36 @@ pub(crate) fn list(args: &HoldsArgs) -> Result<(), Failure> {
             values(hold),
         ]
     });
-    print(&table(&columns, rows).trim_fmt())?;
+    print(&table(&columns, rows.chain(waiting)).trim_fmt())?;
     if holds.len() > ROWS_MAX {
         print(&format!("({ROWS_MAX} of {} shown; --json has all)", holds.len()))?;
     }
     Ok(())
+}
+
+/// Who waits in a replay until it is the next: nobody can let them go on.
+fn waits_for_its_turn(view: &ReplayView) -> impl Iterator<Item = Vec<String>> {
+    let next = view.progress.next.as_ref();
+    view.progress.waiting.iter().map(move |at| {
+        let why = match (at.number, next) {
+            (Some(number), Some(next)) => format!("turn {}, at {}", number.0, next.number.0),
+            _ => "the end of the replay".to_owned(),
+        };
+        let control = at.kind.control().map(ToString::to_string).unwrap_or_default();
+        let what = at.kind.to_string();
+        let what = what.split("  ").next().unwrap_or_default().to_owned();
+        let length = u64::try_from(view.progress.idle.as_millis()).unwrap_or(u64::MAX);
+        let length = seconds(length);
+        vec![
+            "–".to_owned(),
+            cut(&view.process, 24),
+            cut(&what, 40),
+            why,
+            length,
+            cut(&control, 40),
+            String::new(),
+        ]
+    })
 }
 
 /// Holds that look alike, such as the deadlines of one call at both its ends, as one:

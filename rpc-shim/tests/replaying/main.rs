@@ -21,20 +21,20 @@ use tempfile::TempDir;
 const AGAIN: usize = 8;
 
 /// A place for a recording.
-pub struct Place(TempDir);
+struct Place(TempDir);
 
 impl Place {
-    pub fn new() -> Self {
+    fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    pub fn path(&self) -> PathBuf {
+    fn path(&self) -> PathBuf {
         self.0.path().join("recording")
     }
 }
 
 /// Sleeps in real time, nobody knows for how long.
-pub async fn luck(longest: Duration) {
+async fn luck(longest: Duration) {
     let dice = RandomState::new().hash_one(());
     let nanos = u64::try_from(longest.as_nanos()).unwrap();
     tokio::time::sleep(Duration::from_nanos(dice % nanos)).await;
@@ -42,7 +42,7 @@ pub async fn luck(longest: Duration) {
 
 /// Records a test until its outcome is one that differs from the last (so there is luck
 /// in it), and replays both.
-pub async fn comes_again<T: PartialEq + std::fmt::Debug>(test: impl AsyncFn(&Session) -> T) {
+async fn comes_again<T: PartialEq + std::fmt::Debug>(test: impl AsyncFn(&Session) -> T) {
     let first = Place::new();
     let outcome = record(first.path(), &test).await;
     let mut other = Place::new();

@@ -34,8 +34,7 @@ async fn race(session: &Session) -> Vec<u64> {
     for customer in customers {
         customer.await.unwrap();
     }
-    let list = list.lock().unwrap().clone();
-    list
+    list.lock().unwrap().clone()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -133,8 +132,7 @@ async fn side_by_side(session: &Session) -> Vec<u64> {
         own + child.await.unwrap()
     });
     main.await.unwrap();
-    let list = list.lock().unwrap().clone();
-    list
+    list.lock().unwrap().clone()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
