@@ -103,7 +103,7 @@ fn departures_come_before_arrivals_and_each_log_in_its_order() {
     }
     assert_eq!((seen.len(), arrivals), (28, 4));
     let other = |what: &str| entries.iter().filter(|entry| entry.get(what).is_some()).count();
-    assert_eq!((other("choice"), other("gap")), (1, 2));
+    assert_eq!((other("choice"), other("gap")), (2, 2));
 }
 
 #[test]
@@ -113,11 +113,14 @@ fn filters_choose() {
         assert_eq!(run.code, Some(0), "{}", run.err);
         run.out.lines().count()
     };
-    assert_eq!(count(&[]), 31);
-    assert_eq!(count(&["--process", "orders"]), 18);
+    assert_eq!(count(&[]), 32);
+    assert_eq!(count(&["--process", "orders"]), 19);
     assert_eq!(count(&["--control", "gateway/main!1"]), 6);
+    // Its own events, and the entries, the choice and the point of who handles it.
+    assert_eq!(count(&["--control", "gateway/main!2"]), 6 + 8);
     assert_eq!(count(&["--control", "gateway/main/poll"]), 3);
     assert_eq!(count(&["--method", "Orders.*", "--process", "gateway"]), 5);
+    assert_eq!(count(&["--method", "Orders.*", "--process", "orders"]), 8 + 8);
     assert_eq!(count(&["--method", "Payments.*"]), 0);
     assert_eq!(count(&["--from", "0.0005s"]), 1);
     assert_eq!(count(&["--to", "50us", "--process", "gateway"]), 2);

@@ -227,6 +227,17 @@ impl EventKind {
         }
     }
 
+    /// The call that it is about, or that its control handles meanwhile; none where the
+    /// control began.
+    pub fn path(&self) -> Option<&CallPath> {
+        match self {
+            Self::Point { call, .. } | Self::Fired { call, .. } | Self::Entered { call, .. } => {
+                call.as_ref()
+            }
+            _ => self.call().map(|call| &call.path),
+        }
+    }
+
     /// The method, where that is known.
     pub fn method(&self) -> Option<&MethodName> {
         match self {

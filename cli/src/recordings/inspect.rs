@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use ddbx_protocol::{CallId, ControlId, EventKind, MethodName, Pattern};
+use ddbx_protocol::{CallId, CallPath, ControlId, EventKind, MethodName, Pattern};
 use ddbx_recording::{
     ChoiceValue, Departure, Entry, Finding, MergedEntry, Recording, Step, Tail, merged,
 };
@@ -26,7 +26,7 @@ use crate::text::{escaped, one_line, padded};
 Each line: the time since the first event of that log, the process and the number of the
 event in it, and what it is. Results of choices and gaps stand where they belong. Δ is for
 how long the control was held so far. gateway/main!3.1 is the first call that is made while
-the third call of gateway/main is handled.
+the third call of gateway/main is handled, and also who handles it.
 
 Examples:
   ddbx inspect shop-1                           all of it
@@ -34,8 +34,8 @@ Examples:
   ddbx inspect shop-1 --control traffic/customer-4
                                                 of this control and those it started
   ddbx inspect shop-1 --control 'traffic/customer-4!3'
-                                                of its third call and all calls inside
-  ddbx inspect shop-1 --method 'Inventory.*'    of these calls, answers included
+                                                of its third call and all that happens in it
+  ddbx inspect shop-1 --method 'Inventory.*'    of these calls and all that happens in them
   ddbx inspect shop-1 --from 1.5s --to 2s       of this half second
   ddbx inspect shop-1 --json                    the same, one JSON object on each line
 
@@ -50,11 +50,11 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_name = "NAME")]
     process: Option<String>,
 
-    /// Only controls that begin like this, or with !N only that call and those inside it
+    /// Only controls that begin like this, or with !N only that call and all that happens in it
     #[arg(long, value_name = "TEXT")]
     control: Option<String>,
 
-    /// Only calls of this method; * stands for anything
+    /// Only calls of this method and what their handlers do; * stands for anything
     #[arg(long, value_name = "PATTERN")]
     method: Option<String>,
 
@@ -145,13 +145,13 @@ impl<'a> Filter<'a> {
         let Some(wanted) = &self.method else {
             return true;
         };
-        let Some(call) = kind(entry).and_then(EventKind::call) else {
+        let Some(call) = call(entry) else {
             return false;
         };
         if let Some(method) = kind(entry).and_then(EventKind::method) {
             self.methods.insert(call.clone(), method.clone());
         }
-        self.methods.get(call).is_some_and(|method| wanted.matches(method.as_str()))
+        self.methods.get(&call).is_some_and(|method| wanted.matches(method.as_str()))
     }
 }
 
@@ -164,16 +164,25 @@ fn kind<'e>(entry: &'e MergedEntry<'_>) -> Option<&'e EventKind> {
 
 fn is_of_control(entry: &MergedEntry<'_>, wanted: &str) -> bool {
     if wanted.contains('!') {
-        let call = kind(entry).and_then(EventKind::call).map(CallId::to_string);
+        let call = call(entry).map(|call| call.to_string());
         let rest = call.as_deref().and_then(|call| call.strip_prefix(wanted));
         return rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     }
-    let control = match &entry.entry {
-        Entry::Event(moment) => moment.kind.control(),
-        Entry::Choice(choice) => Some(&choice.control),
-        Entry::Gap(_) => None,
-    };
-    control.is_some_and(|control| ControlId::as_str(control).starts_with(wanted))
+    frame(entry).0.is_some_and(|control| control.as_str().starts_with(wanted))
+}
+
+/// Whose it is, and the call that it is about or belongs to.
+fn frame<'e>(entry: &'e MergedEntry<'_>) -> (Option<&'e ControlId>, Option<&'e CallPath>) {
+    match &entry.entry {
+        Entry::Event(moment) => (moment.kind.control(), moment.kind.path()),
+        Entry::Choice(choice) => (Some(&choice.control), choice.call.as_ref()),
+        Entry::Gap(_) => (None, None),
+    }
+}
+
+fn call(entry: &MergedEntry<'_>) -> Option<CallId> {
+    let (control, path) = frame(entry);
+    Some(CallId { control: control?.clone(), path: path?.clone() })
 }
 
 fn line(entry: &MergedEntry<'_>, width: usize) -> String {
@@ -190,7 +199,8 @@ fn line(entry: &MergedEntry<'_>, width: usize) -> String {
         }
         Entry::Event(moment) => moment.kind.to_string(),
         Entry::Choice(choice) => {
-            format!("chooses {}: {}  {}", choice.name, value(&choice.value), choice.control)
+            let who = call(entry).map_or(choice.control.to_string(), |call| call.to_string());
+            format!("chooses {}: {}  {who}", choice.name, value(&choice.value))
         }
         Entry::Gap(gap) => format!("({} missing here: {})", gap.missing, gap.why),
     };
@@ -235,6 +245,7 @@ fn as_json(entry: &MergedEntry<'_>) -> Value {
         Entry::Choice(choice) => {
             object["choice"] = json!({
                 "control": choice.control,
+                "call": choice.call,
                 "name": choice.name,
                 "value_hex": hex(choice.value.as_bytes()),
             });

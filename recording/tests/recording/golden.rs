@@ -82,11 +82,18 @@ fn make(directory: &Path) {
     };
     let connection = || ConnectionId { client: gateway.clone(), nth: 1 };
     let label = PointLabel::new("here").unwrap();
-    let name = ChoiceName::new("replica").unwrap();
-    let choice =
-        Choice { control: main.clone(), name, value: ChoiceValue::new([7, 0, 255]).unwrap() };
+    let second = CallPath::root(2);
+    let choice = |call, value| {
+        let (control, name) = (main.clone(), ChoiceName::new("replica").unwrap());
+        Entry::Choice(Choice { control, call, name, value: ChoiceValue::new(value).unwrap() })
+    };
     let gap = |missing, why| Entry::Gap(Gap { missing, why });
-    let entered = |nth, what, from| EventKind::Entered { control: main.clone(), nth, what, from };
+    let entered = |nth, what, from| {
+        let (control, call) = (main.clone(), Some(second.clone()));
+        EventKind::Entered { control, call, nth, what, from }
+    };
+    let sent =
+        |path: &[u32], content| EventKind::CallSent { call: call(path), method: method(), content };
     let arrived = |path: &[u32], sent_as| EventKind::CallArrived {
         call: call(path),
         method: method(),
@@ -98,13 +105,13 @@ fn make(directory: &Path) {
         event(1, 0, EventKind::Connected { connection: connection() }),
         event(2, 0, EventKind::Spawned { control: main.clone(), by: None }),
         event(3, 0, EventKind::Spawned { control: child.clone(), by: Some(main.clone()) }),
-        event(4, 0, EventKind::CallSent { call: call(&[1]), method: method() }),
-        Entry::Choice(choice),
+        event(4, 0, sent(&[1], 0)),
+        choice(None, vec![7, 0, 255]),
         event(5, 2_000_000_000, has_answer(&[1], Some(at(&orders, 5)))),
-        event(6, 2_000_000_000, EventKind::CallSent { call: call(&[2]), method: method() }),
+        event(6, 2_000_000_000, sent(&[2], 0x1234)),
         event(7, 0, EventKind::DeadlineExpired { call: call(&[2]), end: End::Caller }),
         event(8, 0, EventKind::Cancelled { call: call(&[2]), end: End::Caller }),
-        event(9, 0, EventKind::Fired { control: child.clone(), timer: 3 }),
+        event(9, 0, EventKind::Fired { control: child.clone(), call: None, timer: 3 }),
         gap(3, Why::DiskFull),
         event(13, 0, has_answer(&[5], None)),
         event(14, 0, EventKind::Ended { control: child.clone() }),
@@ -112,7 +119,7 @@ fn make(directory: &Path) {
     let at_orders = [
         event(1, 0, EventKind::Accepted { connection: connection(), sent_as: at(&gateway, 1) }),
         event(2, 0, arrived(&[1], Some(at(&gateway, 4)))),
-        event(3, 0, EventKind::CallSent { call: call(&[1, 1]), method: method() }),
+        event(3, 0, sent(&[1, 1], u16::MAX)),
         event(4, 0, has_answer(&[1, 1], None)),
         event(5, 0, EventKind::ReturnSent { call: call(&[1]) }),
         event(6, 0, arrived(&[2], Some(at(&gateway, 6)))),
@@ -122,7 +129,8 @@ fn make(directory: &Path) {
         event(10, 0, entered(4, Shared::Permit, None)),
         event(11, 0, entered(5, Shared::Notice, None)),
         event(12, 0, entered(6, Shared::Message, Some(child))),
-        event(13, 0, EventKind::Point { control: main.clone(), label }),
+        choice(Some(second.clone()), b"stock#2".to_vec()),
+        event(13, 0, EventKind::Point { control: main.clone(), call: Some(second.clone()), label }),
         event(14, 0, EventKind::DeadlineExpired { call: call(&[2]), end: End::Callee }),
         event(15, 0, EventKind::Cancelled { call: call(&[2]), end: End::Callee }),
         event(16, 0, arrived(&[7], None)),

@@ -82,7 +82,7 @@ fn order(logs: &[(&str, Vec<Entry>)]) -> Vec<String> {
 
 fn point() -> EventKind {
     let control = ControlId::new("a/main").unwrap();
-    EventKind::Point { control, label: PointLabel::new("here").unwrap() }
+    EventKind::Point { control, call: None, label: PointLabel::new("here").unwrap() }
 }
 
 fn call() -> (CallId, MethodName) {
@@ -92,7 +92,7 @@ fn call() -> (CallId, MethodName) {
 
 fn sent() -> EventKind {
     let (call, method) = call();
-    EventKind::CallSent { call, method }
+    EventKind::CallSent { call, method, content: 0 }
 }
 
 fn arrived(process: &str, number: u64) -> EventKind {
@@ -125,6 +125,7 @@ fn by_time_unless_a_message_says_otherwise() {
 fn what_has_no_time_follows_what_is_before_it() {
     let choice = Entry::Choice(Choice {
         control: ControlId::new("a/main").unwrap(),
+        call: None,
         name: ddbx_protocol::ChoiceName::new("replica").unwrap(),
         value: ChoiceValue::new([1]).unwrap(),
     });

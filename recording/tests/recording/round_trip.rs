@@ -44,6 +44,11 @@ fn path() -> impl Strategy<Value = CallPath> {
     .prop_map(|numbers| CallPath::new(&numbers).unwrap())
 }
 
+/// The call that a control handles, unless it is where it began.
+fn within() -> impl Strategy<Value = Option<CallPath>> {
+    prop::option::of(path())
+}
+
 fn shared() -> impl Strategy<Value = Shared> {
     prop_oneof![
         Just(Shared::Lock),
@@ -65,7 +70,11 @@ fn kind() -> impl Strategy<Value = EventKind> {
     let perhaps = || prop::option::of(control());
     let end = || prop_oneof![Just(End::Caller), Just(End::Callee)];
     prop_oneof![
-        (call(), method()).prop_map(|(call, method)| EventKind::CallSent { call, method }),
+        (call(), method(), any::<u16>()).prop_map(|(call, method, content)| EventKind::CallSent {
+            call,
+            method,
+            content
+        }),
         (call(), method(), sent()).prop_map(|(call, method, sent_as)| EventKind::CallArrived {
             call,
             method,
@@ -77,10 +86,25 @@ fn kind() -> impl Strategy<Value = EventKind> {
         (call(), end()).prop_map(|(call, end)| EventKind::Cancelled { call, end }),
         (control(), perhaps()).prop_map(|(control, by)| EventKind::Spawned { control, by }),
         control().prop_map(|control| EventKind::Ended { control }),
-        (control(), label).prop_map(|(control, label)| EventKind::Point { control, label }),
-        (control(), nearly(1..4)).prop_map(|(control, timer)| EventKind::Fired { control, timer }),
-        (control(), nearly(1..4), shared(), perhaps())
-            .prop_map(|(control, nth, what, from)| EventKind::Entered { control, nth, what, from }),
+        (control(), within(), label).prop_map(|(control, call, label)| EventKind::Point {
+            control,
+            call,
+            label
+        }),
+        (control(), within(), nearly(1..4)).prop_map(|(control, call, timer)| EventKind::Fired {
+            control,
+            call,
+            timer
+        }),
+        (control(), within(), nearly(1..4), shared(), perhaps()).prop_map(
+            |(control, call, nth, what, from)| EventKind::Entered {
+                control,
+                call,
+                nth,
+                what,
+                from
+            }
+        ),
         connection().prop_map(|connection| EventKind::Connected { connection }),
         (connection(), event_id())
             .prop_map(|(connection, sent_as)| EventKind::Accepted { connection, sent_as }),
@@ -96,9 +120,9 @@ fn substance() -> impl Strategy<Value = Entry> {
             Entry::Event(Moment { number: EventNumber(number), at, delay, kind })
         });
     let value = prop::collection::vec(any::<u8>(), 0..40);
-    let choice = (control(), "[a-c]", value).prop_map(|(control, name, value)| {
+    let choice = (control(), within(), "[a-c]", value).prop_map(|(control, call, name, value)| {
         let (name, value) = (ChoiceName::new(name).unwrap(), ChoiceValue::new(value).unwrap());
-        Entry::Choice(Choice { control, name, value })
+        Entry::Choice(Choice { control, call, name, value })
     });
     prop_oneof![8 => event, 1 => choice]
 }
@@ -162,19 +186,95 @@ proptest! {
         prop_assert!(contents.entries.iter().map(|(_, entry)| entry).eq(entries.iter().map(|(entry, _)| entry)));
     }
 
-    /// Bytes whose sums fit, but that no writer has written.
+    /// Bytes whose sums fit, but that no writer has written. What is read of them could
+    /// have been written.
     #[test]
     fn any_body_is_entries_or_an_error(mut body: Vec<u8>, kinds in prop::collection::vec(0u8..16, 0..8)) {
         for (byte, kind) in body.iter_mut().step_by(5).zip(kinds) {
             *byte = kind;
         }
         let mut decoder = Decoder::default();
-        let mut rest = &body[..];
+        let (mut rest, mut read) = (&body[..], Vec::new());
         while !rest.is_empty() {
-            let Ok((_, used)) = decoder.next(rest) else { break };
+            let Ok((entry, used)) = decoder.next(rest) else { break };
             prop_assert!(used > 0);
             rest = &rest[used..];
+            read.push(entry);
         }
+        let mut encoder = Encoder::default();
+        read.iter().for_each(|entry| encoder.push(entry));
+        let mut block = Vec::new();
+        encoder.close_block(0, &mut block);
+        if let Some(head) = block.first_chunk::<HEAD_BYTES>() {
+            let head = Head::decode(0, head).unwrap();
+            let (mut decoder, mut rest) = (Decoder::default(), check_block(0, &block).unwrap());
+            decoder.begin(head.kind, head.first);
+            for expected in &read {
+                let (found, used) = decoder.next(rest).unwrap();
+                prop_assert_eq!(&found, expected);
+                rest = &rest[used..];
+            }
+        }
+    }
+}
+
+/// The first byte of an entry, as `format/body.rs` has it.
+mod tag {
+    pub const RETURN_SENT: u8 = 2;
+    pub const SPAWNED: u8 = 6;
+    pub const POINT: u8 = 8;
+    pub const CHOICE: u8 = 12;
+    pub const GAP: u8 = 13;
+    pub const FIRED: u8 = 14;
+    pub const ENTERED: u8 = 15;
+    pub const JUMP: u8 = 1 << 4;
+    pub const DELAY: u8 = 1 << 5;
+    pub const NEXT_CALL: u8 = 1 << 6;
+    pub const OTHER_CALL: u8 = 1 << 7;
+}
+
+#[test]
+fn what_no_writer_writes_is_refused() {
+    use tag::*;
+    /// Defines a name of one byte.
+    const A: [u8; 5] = [0, 0, 0, 1, b'a'];
+    let reads = |bytes: &[&[u8]]| Decoder::default().next(&bytes.concat()).is_ok();
+    // A time that is the one before, and who.
+    let (now, call_1) = (&[0][..], &[0, 1, 1][..]);
+    let by_nobody = &[0][..];
+    let good: &[&[&[u8]]] = &[
+        &[&[RETURN_SENT | OTHER_CALL], now, &A, call_1],
+        &[&[POINT], now, &A, &A],
+        &[&[FIRED | OTHER_CALL], now, &A, call_1, &[9]],
+        &[&[ENTERED], now, &A, &[5, 1], by_nobody],
+        &[&[SPAWNED], now, &A, by_nobody],
+        &[&[CHOICE | OTHER_CALL], &A, call_1, &A, &[0]],
+        &[&[GAP], &[1, 3]],
+    ];
+    for bytes in good {
+        assert!(reads(bytes), "{bytes:?}");
+    }
+    let too_deep = [&[0, 129, 2][..], &[1; 257]].concat();
+    let bad: &[&[&[u8]]] = &[
+        // A call has a path.
+        &[&[RETURN_SENT], now, &A],
+        &[&[RETURN_SENT | OTHER_CALL], now, &A, &[0, 0]],
+        // The one after none; two things at once; more of the last one than there is.
+        &[&[POINT | NEXT_CALL], now, &A, &A],
+        &[&[POINT | NEXT_CALL | OTHER_CALL], now, &A, call_1, &A],
+        &[&[POINT | OTHER_CALL], now, &A, &[1, 1, 1], &A],
+        &[&[POINT | OTHER_CALL], now, &A, &too_deep, &A],
+        // Not about calls; without number and delay; something else that is shared.
+        &[&[SPAWNED | OTHER_CALL], now, &A, call_1, by_nobody],
+        &[&[CHOICE | JUMP], &[2], &A, &A, &[0]],
+        &[&[CHOICE | DELAY], &[2], &A, &A, &[0]],
+        &[&[GAP | OTHER_CALL], call_1, &[1, 3]],
+        &[&[GAP | JUMP], &[2], &[1, 3]],
+        &[&[GAP], &[3, 3]],
+        &[&[ENTERED], now, &A, &[6, 1], by_nobody],
+    ];
+    for bytes in bad {
+        assert!(!reads(bytes), "{bytes:?}");
     }
 }
 

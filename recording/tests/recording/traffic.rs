@@ -119,8 +119,9 @@ impl Plan {
         let reserve = self.send(at, within(&place, 2), ORDERS, INVENTORY, "Inventory.reserve");
         let authorise =
             self.send(at + 3_000, within(&place, 3), ORDERS, PAYMENTS, "Payments.authorise");
+        let CallId { control, path } = reserve.call.clone();
         let label = PointLabel::new("reserved").unwrap();
-        let point = EventKind::Point { control: buy.call.control.clone(), label };
+        let point = EventKind::Point { control, call: Some(path), label };
         self.events.push(Planned {
             at: reserve.at + 1_000,
             process: INVENTORY,
@@ -137,7 +138,8 @@ impl Plan {
     fn send(&mut self, at: i64, call: CallId, from: usize, to: usize, method: &str) -> Arrived {
         let method = MethodName::new(method).unwrap();
         let message = self.message();
-        let departs = EventKind::CallSent { call: call.clone(), method: method.clone() };
+        let content = self.rng.u16(..);
+        let departs = EventKind::CallSent { call: call.clone(), method: method.clone(), content };
         let sent_at = at + self.rng.i64(2_000..20_000);
         self.events.push(Planned {
             at: sent_at,
