@@ -104,11 +104,13 @@ pub fn join(
 /// What the processes have in common that record into a directory, if any do.
 pub fn session_in(directory: &Path) -> Result<Option<SessionManifest>, ManifestError> {
     match manifest::read(&directory.join(SESSION_FILE)) {
-        Err(ManifestError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            Ok(None)
-        }
+        Err(ManifestError::Io { source, .. }) if is_absent(&source) => Ok(None),
         found => found.map(Some),
     }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// The name of a process's directory.

@@ -6,6 +6,11 @@
 //! arrival is to blame: its departure is not there, or is later than the arrival
 //! itself. It is taken with that remark, and the rest goes on.
 //!
+//! A process that was started again counts its events anew, so several departures can
+//! have one name; the one that fits is meant. If an earlier start was killed, what it
+//! did last may not be there, while the name of it comes again later: it is taken for
+//! lost when nothing else goes on.
+//!
 //! Clocks of two processes are never compared to say what came first, only to have an
 //! order that is easy to read. Every departure is remembered until the end: this takes
 //! some hundred bytes each.
@@ -68,11 +73,16 @@ impl MergedEntry<'_> {
         Some(EventId { process: self.log.manifest().process.clone(), number: moment.number })
     }
 
-    fn sent_as(&self) -> Option<&EventId> {
+    /// What happened, if it is an event.
+    pub fn kind(&self) -> Option<&EventKind> {
         match &self.entry {
-            Entry::Event(moment) => moment.kind.sent_as(),
+            Entry::Event(moment) => Some(&moment.kind),
             Entry::Choice(_) | Entry::Gap(_) => None,
         }
+    }
+
+    fn sent_as(&self) -> Option<&EventId> {
+        self.kind().and_then(EventKind::sent_as)
     }
 }
 
@@ -118,9 +128,8 @@ pub struct Merged<'a> {
     ready: BTreeSet<(Duration, usize)>,
     /// Streams whose next entry waits for this departure.
     waiting: BTreeMap<EventId, Vec<usize>>,
-    /// Nothing for those of which there are several: a process that was started again
-    /// counts its events anew.
-    departures: HashMap<EventId, Option<EventKind>>,
+    /// One of each start of their process.
+    departures: HashMap<EventId, Vec<EventKind>>,
     /// How logs ended of which the last entry was taken.
     ended: VecDeque<Step<'a>>,
 }
@@ -138,43 +147,58 @@ impl<'a> Iterator for Merged<'a> {
         };
         let mut entry = self.streams[index].head.take()?;
         entry.departure = blamed.unwrap_or_else(|| self.judge(&entry));
-        if let (Some(id), Entry::Event(moment)) = (entry.event_id(), &entry.entry)
-            && moment.kind.is_departure()
-        {
-            self.depart(id, moment.kind.clone());
+        let departs = match &entry.entry {
+            Entry::Event(moment) if moment.kind.is_departure() => entry.event_id(),
+            _ => None,
+        };
+        if let (Some(id), Entry::Event(moment)) = (&departs, &entry.entry) {
+            self.departures.entry(id.clone()).or_default().push(moment.kind.clone());
         }
         self.advance(index);
+        // Whoever waits for it.
+        for index in departs.and_then(|id| self.waiting.remove(&id)).unwrap_or_default() {
+            self.place(index);
+        }
         Some(Step::Entry(entry))
     }
 }
 
 impl Merged<'_> {
+    /// Whether the departure of this arrival has been. If all has been read, this is
+    /// known even of one that was taken without.
+    pub(crate) fn has_departed(&self, arrival: &EventKind) -> bool {
+        let named = arrival.sent_as().and_then(|sent_as| self.departures.get(sent_as));
+        named.is_some_and(|named| named.iter().any(|sent| fits(sent, arrival)))
+    }
+
     /// Goes to the next entry of a stream.
     fn advance(&mut self, index: usize) {
-        let stream = &mut self.streams[index];
-        stream.advance(&mut self.ended);
+        self.streams[index].advance(&mut self.ended);
+        self.place(index);
+    }
+
+    /// The next entry of a stream can be taken, or waits.
+    fn place(&mut self, index: usize) {
+        let stream = &self.streams[index];
         let Some(head) = &stream.head else {
             return;
         };
-        match head.sent_as().filter(|sent_as| !self.departures.contains_key(sent_as)) {
+        match head.sent_as().filter(|sent_as| self.waits(head, sent_as)) {
             Some(missing) => self.waiting.entry(missing.clone()).or_default().push(index),
             None => _ = self.ready.insert((stream.head_at(), index)),
         }
     }
 
-    /// Lets go whoever waits for this departure.
-    fn depart(&mut self, id: EventId, kind: EventKind) {
-        for index in self.waiting.remove(&id).unwrap_or_default() {
-            self.ready.insert((self.streams[index].head_at(), index));
-        }
-        self.departures.entry(id).and_modify(|sent| *sent = None).or_insert(Some(kind));
+    /// Whether it waits for a departure that has not been; in vain, perhaps.
+    fn waits(&self, entry: &MergedEntry<'_>, sent_as: &EventId) -> bool {
+        let has_departed = entry.kind().is_some_and(|arrival| self.has_departed(arrival));
+        !has_departed && (!self.departures.contains_key(sent_as) || self.may_come(sent_as))
     }
 
     fn judge(&self, entry: &MergedEntry<'_>) -> Departure {
-        let sent = entry.sent_as().and_then(|sent_as| self.departures.get(sent_as));
-        match (sent, &entry.entry) {
-            (Some(Some(sent)), Entry::Event(moment)) if !fits(sent, &moment.kind) => {
-                Departure::Other
+        match entry.kind().and_then(|arrival| Some((arrival, arrival.sent_as()?))) {
+            Some((arrival, sent_as)) if !self.has_departed(arrival) => {
+                if self.may_be_lost(sent_as) { Departure::Absent } else { Departure::Other }
             }
             _ => Departure::Before,
         }
@@ -185,7 +209,8 @@ impl Merged<'_> {
     fn blame_one(&mut self) -> Option<(usize, Departure)> {
         let waiting = self.waiting.iter();
         let each = waiting.filter_map(|(id, streams)| {
-            streams.first().map(|index| (self.may_come(id), *index, id))
+            let may_come = (self.may_come(id), !self.may_be_lost(id));
+            streams.first().map(|index| (may_come, *index, id))
         });
         let (may_come, index, id) = each.min()?;
         let id = id.clone();
@@ -194,13 +219,21 @@ impl Merged<'_> {
         if others.is_empty() {
             self.waiting.remove(&id);
         }
-        Some((index, if may_come { Departure::Later } else { Departure::Absent }))
+        Some((index, if may_come == (true, true) { Departure::Later } else { Departure::Absent }))
     }
 
     /// Whether a departure that has not been may still come.
     fn may_come(&self, departure: &EventId) -> bool {
-        let stream = self.by_process.get(&departure.process).map(|index| &self.streams[*index]);
-        stream.is_some_and(|stream| stream.may_have(departure.number))
+        self.stream(departure).is_some_and(|stream| stream.may_have(departure.number))
+    }
+
+    /// Whether an earlier start of its process may have done it, and has no trace of it.
+    fn may_be_lost(&self, departure: &EventId) -> bool {
+        self.stream(departure).is_some_and(|stream| stream.has_lost)
+    }
+
+    fn stream(&self, departure: &EventId) -> Option<&Stream<'_>> {
+        self.by_process.get(&departure.process).map(|index| &self.streams[*index])
     }
 }
 

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ddbx_protocol::{EventId, EventNumber, ProcessName};
+use ddbx_protocol::{EventId, EventKind, EventNumber, ProcessName};
 use thiserror::Error;
 
 use crate::entry::{Entry, Gap};
 use crate::manifest::{Keep, ProcessManifest};
-use crate::merged::{Departure, MergedEntry, Step, merged};
+use crate::merged::{Departure, Merged, MergedEntry, Step, merged};
 use crate::reader::{Log, ReadError, Recording, Tail};
 use crate::seal::Breach;
 
@@ -173,7 +173,8 @@ impl Finding {
 pub fn verify(recording: &Recording) -> Verification {
     let accounts = recording.logs().iter().map(|log| (key(log), Account::new(log))).collect();
     let mut check = Check { accounts, absent: Vec::new(), findings: Vec::new() };
-    for step in merged(recording) {
+    let mut steps = merged(recording);
+    for step in steps.by_ref() {
         match step {
             Step::Entry(entry) => check.entry(&entry),
             Step::End { log, tail } => check.end(log, tail),
@@ -183,7 +184,7 @@ pub fn verify(recording: &Recording) -> Verification {
             }
         }
     }
-    check.look_for_absent();
+    check.look_for_absent(&steps);
     if let Some(seal) = recording.seal() {
         check.findings.extend(seal.check(recording.directory()).into_iter().map(Finding::Breach));
     }
@@ -199,8 +200,8 @@ fn key(log: &Log) -> Key<'_> {
 
 struct Check<'a> {
     accounts: BTreeMap<Key<'a>, Account>,
-    /// Arrivals whose departures did not come: arrival, departure.
-    absent: Vec<(EventId, EventId)>,
+    /// Arrivals whose departures did not come before them.
+    absent: Vec<(EventId, EventKind)>,
     findings: Vec<Finding>,
 }
 
@@ -229,7 +230,7 @@ impl<'a> Check<'a> {
         };
         match entry.departure {
             Departure::Before => {}
-            Departure::Absent => self.absent.push((event, departure)),
+            Departure::Absent => self.absent.push((event, moment.kind.clone())),
             Departure::Other => {
                 self.findings.push(Finding::OtherDeparture { arrival: event, departure });
             }
@@ -252,8 +253,15 @@ impl<'a> Check<'a> {
     }
 
     /// Whether departures that did not come were lost, now that all has been read.
-    fn look_for_absent(&mut self) {
-        for (arrival, departure) in std::mem::take(&mut self.absent) {
+    fn look_for_absent(&mut self, steps: &Merged<'_>) {
+        for (arrival, kind) in std::mem::take(&mut self.absent) {
+            let Some(departure) = kind.sent_as().cloned() else {
+                continue;
+            };
+            if steps.has_departed(&kind) {
+                self.findings.push(Finding::BeforeDeparture { arrival, departure });
+                continue;
+            }
             let of_sender = (&departure.process, 0)..=(&departure.process, u32::MAX);
             let mut logs = self.accounts.range(of_sender).map(|(_, account)| account).peekable();
             let is_lost =

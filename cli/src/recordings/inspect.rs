@@ -148,17 +148,10 @@ impl<'a> Filter<'a> {
         let Some(call) = call(entry) else {
             return false;
         };
-        if let Some(method) = kind(entry).and_then(EventKind::method) {
+        if let Some(method) = entry.kind().and_then(EventKind::method) {
             self.methods.insert(call.clone(), method.clone());
         }
         self.methods.get(&call).is_some_and(|method| wanted.matches(method.as_str()))
-    }
-}
-
-fn kind<'e>(entry: &'e MergedEntry<'_>) -> Option<&'e EventKind> {
-    match &entry.entry {
-        Entry::Event(moment) => Some(&moment.kind),
-        Entry::Choice(_) | Entry::Gap(_) => None,
     }
 }
 
@@ -204,7 +197,7 @@ fn line(entry: &MergedEntry<'_>, width: usize) -> String {
         }
         Entry::Gap(gap) => format!("({} missing here: {})", gap.missing, gap.why),
     };
-    let remark = match (entry.departure, kind(entry).and_then(EventKind::sent_as)) {
+    let remark = match (entry.departure, entry.kind().and_then(EventKind::sent_as)) {
         (Departure::Absent, Some(sent_as)) => format!("  (its departure {sent_as} is not there)"),
         (Departure::Later, Some(sent_as)) => format!("  (before its departure {sent_as})"),
         (Departure::Other, Some(sent_as)) => {

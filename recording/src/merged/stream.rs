@@ -8,7 +8,7 @@ use ddbx_protocol::{EventNumber, RealTime};
 
 use super::{Departure, MergedEntry, Step};
 use crate::entry::Entry;
-use crate::reader::{Log, LogReader, ReadError};
+use crate::reader::{Log, LogReader, ReadError, Tail};
 
 /// The logs of one process. One that was started again has several.
 #[derive(Debug)]
@@ -23,6 +23,10 @@ pub(super) struct Stream<'a> {
     since_start: Duration,
     /// Where that log begins in the order: where the one before it ends.
     offset: Duration,
+    /// Whether something is missing in that log so far.
+    lacks: bool,
+    /// Whether something is missing in a log before it.
+    pub(super) has_lost: bool,
 }
 
 impl<'a> Stream<'a> {
@@ -34,6 +38,8 @@ impl<'a> Stream<'a> {
             start: None,
             since_start: Duration::ZERO,
             offset: Duration::ZERO,
+            lacks: false,
+            has_lost: false,
         }
     }
 
@@ -61,17 +67,27 @@ impl<'a> Stream<'a> {
                 };
                 (self.offset, self.since_start, self.start) =
                     (self.head_at(), Duration::ZERO, None);
+                self.has_lost |= std::mem::take(&mut self.lacks);
                 match log.read() {
                     Ok(reader) => self.reader = Some((log, reader)),
-                    Err(error) => ended.push_back(Step::Broken { log, error }),
+                    Err(error) => {
+                        self.lacks = true;
+                        ended.push_back(Step::Broken { log, error });
+                    }
                 }
                 continue;
             };
             let log = *log;
             match reader.read() {
                 Ok(Some(recorded)) => {
-                    if let Entry::Event(moment) = &recorded.entry {
-                        self.since_start = moment.at.since(*self.start.get_or_insert(moment.at));
+                    match &recorded.entry {
+                        Entry::Event(moment) => {
+                            self.lacks |= self.start.is_none() && moment.number > EventNumber(1);
+                            let start = *self.start.get_or_insert(moment.at);
+                            self.since_start = moment.at.since(start);
+                        }
+                        Entry::Gap(_) => self.lacks = true,
+                        Entry::Choice(_) => {}
                     }
                     self.head = Some(MergedEntry {
                         log,
@@ -82,7 +98,9 @@ impl<'a> Stream<'a> {
                     });
                 }
                 end => {
-                    ended.push_back(ending(log, reader, end.err()));
+                    let end = ending(log, reader, end.err());
+                    self.lacks |= !matches!(end, Step::End { tail: Tail::Closed, .. });
+                    ended.push_back(end);
                     self.reader = None;
                 }
             }

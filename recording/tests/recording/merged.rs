@@ -8,7 +8,8 @@ use ddbx_protocol::{
     ProcessName, RealTime,
 };
 use ddbx_recording::{
-    Choice, ChoiceValue, Departure, Entry, Gap, Moment, Recording, Step, Why, merged,
+    Choice, ChoiceValue, Departure, Entry, Finding, Gap, Moment, Recording, Step, Why, merged,
+    verify,
 };
 
 use crate::directory::record;
@@ -147,6 +148,65 @@ fn a_process_that_was_started_again_goes_on_where_it_ended() {
         order(&[("a", first), ("a", again), ("b", b)]),
         ["a:1 0", "b:1 0", "a:2 20", "a:1 0", "b:2 22", "a:2 5", "b:3 30"]
     );
+}
+
+/// Of the control's nth call.
+fn nth(mut kind: EventKind, nth: u32) -> EventKind {
+    match &mut kind {
+        EventKind::CallSent { call, .. } | EventKind::CallArrived { call, .. } => {
+            call.path = CallPath::root(nth);
+        }
+        other => panic!("{other:?} is no call"),
+    }
+    kind
+}
+
+#[test]
+fn of_departures_of_one_name_the_one_that_fits_is_meant() {
+    let first = vec![at(1, 0, nth(sent(), 1))];
+    let again = vec![at(1, 0, point()), at(2, 50, point()), at(3, 50, nth(sent(), 3))];
+    let (one, three) = (nth(arrived("a", 1), 1), nth(arrived("a", 3), 3));
+    let b = vec![at(1, 0, point()), at(2, 1, one), at(3, 2, three), at(4, 3, point())];
+    assert_eq!(
+        order(&[("a", first), ("a", again), ("b", b)]),
+        ["a:1 0", "a:1 0", "b:1 0", "b:2 1", "a:2 50", "a:3 50", "b:3 2", "b:4 3"]
+    );
+    // The first one is over when the second comes, and is not that.
+    let first = vec![at(1, 0, nth(sent(), 1))];
+    let again = vec![at(1, 40, nth(sent(), 2))];
+    let b = vec![at(1, 0, nth(arrived("a", 1), 2)), at(2, 1, nth(arrived("a", 1), 3))];
+    assert_eq!(
+        order(&[("a", first), ("a", again), ("b", b)]),
+        ["a:1 0", "a:1 0", "b:1 0", "b:2 1 other"]
+    );
+}
+
+/// A process was killed before it wrote its last events, and started again. Whoever has
+/// heard of them does not wait for events that have their names by chance.
+#[test]
+fn what_a_killed_process_did_last_is_lost_and_not_expected_of_the_next() {
+    let first = vec![at(1, 0, nth(sent(), 1)), Entry::Gap(Gap { missing: 1, why: Why::DiskFull })];
+    let again = vec![at(1, 0, nth(arrived("b", 2), 1)), at(2, 5, nth(sent(), 5))];
+    let b = vec![at(1, 0, nth(arrived("a", 2), 2)), at(2, 5, nth(sent(), 1))];
+    assert_eq!(
+        order(&[("a", first.clone()), ("a", again.clone()), ("b", b.clone())]),
+        ["a:1 0", "a:- 0", "b:1 0 absent", "b:2 5", "a:1 0", "a:2 5"]
+    );
+    // If it comes later after all, that is found out.
+    let comes = vec![again[0].clone(), at(2, 5, nth(sent(), 2))];
+    let temporary = tempfile::tempdir().unwrap();
+    for (name, entries) in [("a", &first), ("a", &comes), ("b", &b)] {
+        record(temporary.path(), &ProcessName::new(name).unwrap(), entries.clone());
+    }
+    let found = verify(&Recording::open(temporary.path()).unwrap()).findings;
+    let [Finding::Gap(_), Finding::BeforeDeparture { arrival, .. }] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(arrival.to_string(), "b:1");
+    // Without a loss somebody must be wrong.
+    let first = vec![first[0].clone()];
+    let order = order(&[("a", first), ("a", again), ("b", b)]);
+    assert_eq!(order, ["a:1 0", "a:1 0 later", "a:2 5", "b:1 0 other", "b:2 5"]);
 }
 
 #[test]
