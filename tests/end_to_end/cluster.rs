@@ -1,10 +1,10 @@
 //! A session of its own for each test: sockets, addresses and secrets lie in a
 //! directory that nobody else knows, and nothing outlives it.
 
-use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -44,6 +44,7 @@ pub struct Cluster {
     dir: TempDir,
     session: String,
     secret: Option<PathBuf>,
+    recording: Option<PathBuf>,
 }
 
 impl Cluster {
@@ -51,7 +52,7 @@ impl Cluster {
     pub fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("e2e").tempdir().unwrap();
         fs::DirBuilder::new().mode(0o700).create(dir.path().join("run")).unwrap();
-        Self { dir, session: SESSION.to_owned(), secret: None }
+        Self { dir, session: SESSION.to_owned(), secret: None, recording: None }
     }
 
     /// With a session that is open.
@@ -74,12 +75,20 @@ impl Cluster {
         (self.session, self.secret) = (session.to_owned(), secret);
     }
 
+    /// Everything from here on is recorded there.
+    pub fn record_into(&mut self, recording: &Path) {
+        self.recording = Some(recording.to_owned());
+    }
+
     /// A command in the surroundings of this cluster, in no session.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
-        command.env_remove("DDBX_SESSION").env_remove("DDBX_PROCESS");
-        command.env_remove("DDBX_SECRET_FILE").env("XDG_RUNTIME_DIR", self.path("run"));
-        command.current_dir(self.dir());
+        for (variable, _) in env::vars_os() {
+            if variable.to_string_lossy().starts_with("DDBX_") {
+                command.env_remove(variable);
+            }
+        }
+        command.env("XDG_RUNTIME_DIR", self.path("run")).current_dir(self.dir());
         command
     }
 
@@ -189,6 +198,9 @@ impl Cluster {
         command.args(play).arg(self.dir()).args(options).env("DDBX_SESSION", &self.session);
         if let Some(secret) = &self.secret {
             command.env("DDBX_SECRET_FILE", secret);
+        }
+        if let Some(recording) = &self.recording {
+            command.env("DDBX_RECORD", recording);
         }
         command
     }

@@ -9,6 +9,7 @@ mod formats;
 mod holds;
 mod losses;
 mod process;
+mod recordings;
 mod runs;
 mod sentences;
 mod sessions;

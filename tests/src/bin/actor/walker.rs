@@ -1,17 +1,17 @@
 //! Walks: calls that go through as many processes as they are told to.
 
 use std::collections::HashMap;
-use std::fs;
-use std::io;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use std::{env, fs, io};
 
 use ddbx::{Client, Process};
 use futures::StreamExt as _;
+use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tarpc::client::{self, RpcError};
@@ -37,7 +37,10 @@ pub(super) struct Args {
     /// End when standard input closes
     #[arg(long)]
     until_stdin_closes: bool,
-    /// Read walks from standard input, and print what becomes of them
+    /// Start another walker of this name, and end with it
+    #[arg(long, value_name = "NAME")]
+    starts: Option<String>,
+    /// Read walks and orders from standard input, and print what becomes of them
     #[arg(long)]
     drives: bool,
     /// Make this walk and end: 0 if it went well
@@ -83,12 +86,21 @@ pub(super) async fn play(args: Args) -> ExitCode {
             false => ExitCode::FAILURE,
         };
     }
+    let _child = args.starts.as_deref().map(|name| start_another(name, &args.dir));
     let ended = tokio::select! {
         ended = serve(&walking, args.at.as_deref().unwrap_or(&args.name)) => ended,
         () = drive(&walking), if args.drives => Ok(()),
         () = stdin_closed(), if args.until_stdin_closes => Ok(()),
     };
     ended.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+}
+
+/// Another process, with the environment of this one. It ends when its standard input
+/// closes, so with this one at the latest.
+fn start_another(name: &str, dir: &Path) -> Child {
+    let mut command = Command::new(env::current_exe().expect("this program has a path"));
+    command.args(["walker", name]).arg(dir).arg("--until-stdin-closes");
+    command.stdin(Stdio::piped()).spawn().expect("this program can be started again")
 }
 
 async fn serve(walking: &Walking, at: &str) -> io::Result<()> {
@@ -110,10 +122,42 @@ async fn serve(walking: &Walking, at: &str) -> io::Result<()> {
 async fn drive(walking: &Walking) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        let walk: Walk = serde_json::from_str(&line).expect("a walk on a line");
-        let name = walk.name.clone();
-        walking.process.spawn(&name, walking.clone().start(walk));
+        match line.as_str() {
+            "choose much" => drop(walking.process.spawn("choosing", choose_much())),
+            "flush and die" => drop(walking.process.spawn("last", flush_and_die())),
+            "exit" => process::exit(7),
+            line => {
+                let walk: Walk = serde_json::from_str(line).expect("a walk on a line");
+                let name = walk.name.clone();
+                walking.process.spawn(&name, walking.clone().start(walk));
+            }
+        }
     }
+}
+
+/// Fills a recording: more than what waits for a full disk at the most.
+async fn choose_much() {
+    for number in 0..300 {
+        ddbx::choice("much", || format!("{number:4000}"));
+    }
+    tell("choose much", "ok", Instant::now());
+}
+
+/// Nothing has time to happen by itself after the flush.
+async fn flush_and_die() {
+    ddbx::point!("last").await;
+    let flushed = ddbx::flush().await;
+    tell(
+        "flush",
+        &flushed.map_or_else(|error| error.to_string(), |()| "ok".to_owned()),
+        Instant::now(),
+    );
+    kill_process(getpid(), Signal::KILL).expect("a process can end itself");
+}
+
+fn tell(name: &str, outcome: &str, began: Instant) {
+    let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    println!("{}", json!({ "name": name, "outcome": outcome, "took_ms": took_ms }));
 }
 
 /// What all walks through a process share.
@@ -129,17 +173,22 @@ impl Walking {
     /// Begins a walk here, and says what becomes of it.
     async fn start(self, walk: Walk) -> bool {
         let Walk { name, deadline_ms, steps } = walk;
-        let client = self.client(&steps[0].at).await;
+        let first = steps[0].at.clone();
+        let client = self.client(&first).await;
         let began = Instant::now();
         let mut ctx = context::current();
         ctx.deadline = began + Duration::from_millis(deadline_ms);
         let outcome = match client.walk(ctx, name.clone(), steps).await {
             Ok(Ok(_)) => "ok".to_owned(),
             Ok(Err(error)) => error,
-            Err(error) => said(&error),
+            Err(error) => {
+                if let RpcError::Shutdown = error {
+                    self.peers.lock().await.remove(&first);
+                }
+                said(&error)
+            }
         };
-        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        println!("{}", json!({ "name": name, "outcome": outcome, "took_ms": took_ms }));
+        tell(&name, &outcome, began);
         outcome == "ok"
     }
 
