@@ -121,7 +121,7 @@ fn what_was_written_survives_a_kill_at_any_moment() {
     let mut written = Vec::new();
     for kill in 1..=KILLS {
         let mut b = cluster.walker("b");
-        let until_written = kill % 2 == 0;
+        let until_written = kill % 3 == 0;
         let until_then = Instant::now() + Duration::from_millis(fastrand::u64(0..100));
         let mut shown = 0;
         while if until_written { shown == 0 } else { Instant::now() < until_then } {
@@ -146,7 +146,7 @@ fn what_was_written_survives_a_kill_at_any_moment() {
         let outcome: Value = serde_json::from_str(&line).unwrap();
         match outcome["outcome"].as_str().unwrap() {
             "ok" => well += 1,
-            other => assert_eq!(other, "failed: the connection to the server was already shutdown"),
+            other => assert_eq!(other, "failed: cut off"),
         }
     }
     assert!(well > KILLS, "{well}");
@@ -160,7 +160,7 @@ fn what_was_written_survives_a_kill_at_any_moment() {
         assert!(log["last"].as_u64().unwrap_or_default() >= *shown, "{shown} of {log}");
         assert_eq!(log["missing"], 0, "{log}");
     }
-    assert!(written.iter().filter(|shown| **shown > 0).count() >= 5, "{written:?}");
+    assert!(written.iter().filter(|shown| **shown > 0).count() >= 3, "{written:?}");
     assert_eq!(log_of(&found, "caller", 1)["end"], "closed", "{found}");
     assert_eq!(log_of(&found, "b", KILLS + 1)["end"], "closed", "{found}");
 }

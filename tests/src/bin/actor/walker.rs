@@ -182,10 +182,11 @@ impl Walking {
             Ok(Ok(_)) => "ok".to_owned(),
             Ok(Err(error)) => error,
             Err(error) => {
-                if let RpcError::Shutdown = error {
+                let said = said(&error);
+                if said == CUT_OFF {
                     self.peers.lock().await.remove(&first);
                 }
-                said(&error)
+                said
             }
         };
         tell(&name, &outcome, began);
@@ -231,8 +232,12 @@ impl Walker for Walking {
     }
 }
 
+/// What becomes of calls whose server dies, however tarpc learns of it.
+const CUT_OFF: &str = "failed: cut off";
+
 fn said(error: &RpcError) -> String {
     match error {
+        RpcError::Shutdown | RpcError::Channel(_) => CUT_OFF.to_owned(),
         RpcError::DeadlineExceeded => "deadline".to_owned(),
         RpcError::Server(error) => format!("failed: {error}"),
         other => format!("failed: {other}"),
