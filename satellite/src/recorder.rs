@@ -159,7 +159,9 @@ impl Shared {
             missing: counters.missing,
             bytes: counters.bytes,
         };
-        state.error = writer.last_error().map(ToString::to_string);
+        // An error that is over is no reason to worry.
+        let is_behind = writer.poll_at().is_some() || writer.durable() < writer.written();
+        state.error = writer.last_error().filter(|_| is_behind).map(ToString::to_string);
     }
 
     fn order(&self, order: Order) {

@@ -169,9 +169,9 @@ fn what_was_written_survives_a_kill_at_any_moment() {
 fn what_was_flushed_survives_a_kill_at_once() {
     let (cluster, recording) = by_hand();
     let mut caller = cluster.caller("caller");
-    caller.0.say("flush and die");
+    caller.0.say("die flushed");
     assert_eq!(caller.0.end().signal(), Some(9));
-    assert_eq!(caller.outcome("flush").what, "ok");
+    assert_eq!(caller.outcome("last").what, "ok");
     let points = events(&cluster, &recording, "point");
     assert!(points.iter().any(|(_, body)| body["label"] == "last"), "{points:?}");
     assert_eq!(log_of(&verified(&cluster, &recording), "caller", 1)["end"], "open");
@@ -292,12 +292,18 @@ fn a_full_disk_is_a_gap_and_nothing_else() {
     }
     let more = until("more is missing", || missing().filter(|missing| *missing > some));
 
+    caller.0.say("flush while-full");
+    let said = caller.outcome("while-full").what;
+    assert!(said.starts_with("No space left on device"), "{said}");
+
     fs::remove_file(filler).unwrap();
     let last = view(&cluster, "caller")["written"].as_u64();
     until("recording goes on", || {
         walks(&mut caller, &format!("after-{}", fastrand::u64(..)), &[("b", 0)]);
         (view(&cluster, "caller")["written"].as_u64() > last).then_some(())
     });
+    caller.0.say("flush afterwards");
+    assert_eq!(caller.outcome("afterwards").what, "ok");
     end(&mut caller);
     let complained = caller.0.complained();
     assert_eq!(complained.lines().count(), 1, "{complained}");

@@ -122,9 +122,13 @@ async fn serve(walking: &Walking, at: &str) -> io::Result<()> {
 async fn drive(walking: &Walking) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
+        if let Some(name) = line.strip_prefix("flush ") {
+            tokio::spawn(flush(name.to_owned()));
+            continue;
+        }
         match line.as_str() {
             "choose much" => drop(walking.process.spawn("choosing", choose_much())),
-            "flush and die" => drop(walking.process.spawn("last", flush_and_die())),
+            "die flushed" => drop(walking.process.spawn("last", flush_and_die())),
             "exit" => process::exit(7),
             line => {
                 let walk: Walk = serde_json::from_str(line).expect("a walk on a line");
@@ -140,18 +144,19 @@ async fn choose_much() {
     for number in 0..300 {
         ddbx::choice("much", || format!("{number:4000}"));
     }
-    tell("choose much", "ok", Instant::now());
+}
+
+async fn flush(name: String) {
+    let began = Instant::now();
+    let flushed = ddbx::flush().await;
+    let outcome = flushed.map_or_else(|error| error.to_string(), |()| "ok".to_owned());
+    tell(&name, &outcome, began);
 }
 
 /// Nothing has time to happen by itself after the flush.
 async fn flush_and_die() {
     ddbx::point!("last").await;
-    let flushed = ddbx::flush().await;
-    tell(
-        "flush",
-        &flushed.map_or_else(|error| error.to_string(), |()| "ok".to_owned()),
-        Instant::now(),
-    );
+    flush("last".to_owned()).await;
     kill_process(getpid(), Signal::KILL).expect("a process can end itself");
 }
 
