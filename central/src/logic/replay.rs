@@ -235,3 +235,108 @@ impl fmt::Display for Missing {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ddbx_protocol::replay::Differs;
+    use ddbx_protocol::{CallId, CallPath, ControlId, MethodName, PointLabel};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn point(control: &str, label: &str) -> EventKind {
+        EventKind::Point {
+            control: ControlId::new(control).unwrap(),
+            call: None,
+            label: PointLabel::new(label).unwrap(),
+        }
+    }
+
+    fn arrives(from: &str, number: u64) -> EventKind {
+        let control = ControlId::new("p/main").unwrap();
+        let process = ProcessName::new(from).unwrap();
+        EventKind::CallArrived {
+            call: CallId { control, path: CallPath::root(1) },
+            method: MethodName::new("S.m").unwrap(),
+            sent_as: Some(EventId { process, number: EventNumber(number) }),
+        }
+    }
+
+    fn view(process: &str, next: Option<EventKind>, idle: Duration) -> ReplayView {
+        let number = EventNumber(5);
+        let next = next.map(|kind| Next { number, kind, took: Duration::ZERO });
+        let (waiting, recent, differs) = (Vec::new(), Vec::new(), None);
+        let progress = Progress { done: 4, of: 9, next, idle, waiting, recent, differs };
+        ReplayView { process: process.to_owned(), start: 1, is_there: true, progress }
+    }
+
+    fn judge(names: &[&str]) -> Judge {
+        let runs = names.iter().map(|name| (ProcessName::new(name).unwrap(), 1));
+        Judge::new(runs.collect(), PATIENCE)
+    }
+
+    #[test]
+    fn it_is_over_when_all_have_come_to_their_end() {
+        let judge = judge(&["p", "q"]);
+        let [p, q] = ["p", "q"].map(|name| view(name, None, LONG));
+        assert_eq!(judge.look(&[p.clone(), q], LONG), Verdict::Over);
+        assert_eq!(judge.look(&[p.clone()], PATIENCE), Verdict::GoesOn);
+        let Verdict::Stalled(missing) = judge.look(&[p], LONG) else { panic!("q has not come") };
+        assert_eq!(missing[0].to_string(), "q has not come");
+    }
+
+    #[test]
+    fn whoever_stands_before_another_event_diverges_after_a_while() {
+        let judge = judge(&["p"]);
+        let mut view = view("p", Some(point("p/main", "a")), Duration::from_secs(3));
+        assert_eq!(judge.look(&[view.clone()], LONG), Verdict::GoesOn);
+        let at = |kind| vec![AtTurn { kind, number: None }];
+        // Another control, or what no control does by itself, says nothing.
+        let control = ControlId::new("p/main").unwrap();
+        let timer = EventKind::Fired { control, call: None, timer: 1 };
+        for says_nothing in [point("p/other", "b"), timer] {
+            view.progress.waiting = at(says_nothing);
+            assert_eq!(judge.look(&[view.clone()], LONG), Verdict::GoesOn);
+        }
+        view.progress.waiting = at(point("p/main", "b"));
+        let Verdict::Diverged(divergence) = judge.look(&[view.clone()], LONG) else {
+            panic!("it does something else");
+        };
+        assert_eq!(divergence.actual, Some(point("p/main", "b")));
+        assert!(divergence.to_string().contains("at p:5"), "{divergence}");
+        // While somebody is held, nobody is slow.
+        assert_eq!(judge.look(&[view.clone()], Duration::from_secs(1)), Verdict::GoesOn);
+        // Nor is it before it takes longer than it took.
+        view.progress.next.as_mut().unwrap().took = Duration::from_secs(2);
+        assert_eq!(judge.look(&[view], LONG), Verdict::GoesOn);
+    }
+
+    #[test]
+    fn an_event_that_differs_is_told_at_once() {
+        let mut view = view("p", Some(point("p/main", "a")), Duration::ZERO);
+        let (expected, actual) = (arrives("q", 7), arrives("q", 8));
+        view.progress.differs = Some(Differs { number: EventNumber(4), expected, actual });
+        let Verdict::Diverged(divergence) = judge(&["p"]).look(&[view], LONG) else {
+            panic!("it differs");
+        };
+        assert!(divergence.to_string().contains("from      q:8, and not q:7"), "{divergence}");
+    }
+
+    #[test]
+    fn a_stall_names_first_who_waits_for_nobody_else() {
+        let judge = judge(&["p", "q"]);
+        let mut gone = view("q", Some(point("q/main", "a")), LONG);
+        gone.is_there = false;
+        let waits = view("p", Some(arrives("q", 6)), LONG);
+        let Verdict::Stalled(missing) = judge.look(&[waits, gone], LONG) else {
+            panic!("nothing moves");
+        };
+        let text: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        assert_eq!(text[0], "q has ended before q:5  point a  q/main");
+        assert!(
+            text[1].starts_with("p waits for p:5  receives S.m  p/main!1\n  which is sent by q:6")
+        );
+    }
+}
