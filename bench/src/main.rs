@@ -8,6 +8,8 @@ use clap::{Parser, Subcommand};
 mod calls;
 mod decision;
 mod plan;
+mod recording;
+mod shop;
 mod verdict;
 
 /// Measure ddbx; each table compares with something measured in the same run.
@@ -30,6 +32,11 @@ enum Table {
     Decision,
     /// Algorithm D offline: time against sorting, growth, memory
     Plan(plan::PlanArgs),
+    /// The shop with recording off and on: orders, processor time, bytes per event
+    Recording(recording::RecordingArgs),
+    /// One process of the shop that is recorded
+    #[command(hide = true)]
+    Shop(shop::RoleArgs),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +45,14 @@ fn main() -> ExitCode {
         Table::Calls => calls::run(cli.json),
         Table::Decision => decision::run(cli.json),
         Table::Plan(args) => plan::run(args, cli.json),
+        Table::Recording(args) => recording::run(args, cli.json),
+        Table::Shop(args) => match shop::run(args) {
+            Ok(()) => true,
+            Err(error) => {
+                eprintln!("{}: {error}", args.role);
+                false
+            }
+        },
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -65,6 +65,9 @@ struct TrafficArgs {
     /// Stop when standard input is closed, too
     #[arg(long)]
     until_stdin_closes: bool,
+    /// Buy again at once, to see how much the shop can take
+    #[arg(long)]
+    without_pauses: bool,
 }
 
 #[tokio::main]
@@ -88,8 +91,10 @@ async fn execute(command: Command, options: &Options) -> Result<ExitCode, Error>
         Command::Orders => "orders",
         Command::Gateway => "gateway",
         Command::Traffic(args) => {
-            let TrafficArgs { customers, seed, purchases, lasts, every, until_stdin_closes } = args;
-            let load = Load { customers, seed, purchases, lasts, every, until_stdin_closes };
+            let TrafficArgs { customers, seed, purchases, lasts, every, .. } = args;
+            let (until_stdin_closes, pauses) = (args.until_stdin_closes, !args.without_pauses);
+            let load =
+                Load { customers, seed, purchases, lasts, every, until_stdin_closes, pauses };
             print(&traffic(options, &load, print).await?);
             return Ok(ExitCode::SUCCESS);
         }

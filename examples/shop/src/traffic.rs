@@ -42,6 +42,8 @@ pub struct Load {
     pub every: Option<Duration>,
     /// Stop when standard input is closed.
     pub until_stdin_closes: bool,
+    /// Whether customers pause between purchases, as people do.
+    pub pauses: bool,
 }
 
 impl Default for Load {
@@ -53,6 +55,7 @@ impl Default for Load {
             lasts: None,
             every: None,
             until_stdin_closes: false,
+            pauses: true,
         }
     }
 }
@@ -104,7 +107,7 @@ pub async fn traffic(
         .map(|number| {
             let random = Rng::with_seed(load.seed.wrapping_add(number.into()));
             let name = format!("customer-{number}");
-            let buys = crowd.clone().buys(Customer(number), load.purchases, random);
+            let buys = crowd.clone().buys(Customer(number), load.clone(), random);
             here.process().spawn(&name, buys)
         })
         .collect();
@@ -156,9 +159,9 @@ struct Crowd {
 impl Crowd {
     /// One customer: buys, has the shelf filled up if it must be, pauses; so often, or
     /// for ever.
-    async fn buys(self, customer: Customer, purchases: Option<u32>, mut random: Rng) {
+    async fn buys(self, customer: Customer, load: Load, mut random: Rng) {
         let mut bought = 0;
-        while purchases.is_none_or(|purchases| bought < purchases) {
+        while load.purchases.is_none_or(|purchases| bought < purchases) {
             bought += 1;
             let item = ITEMS[random.usize(..ITEMS.len())];
             let began = Instant::now();
@@ -168,7 +171,9 @@ impl Crowd {
                 // If this fails the next customer will notice, and try again.
                 let _ = self.restock(item).await;
             }
-            ddbx::time::sleep(Duration::from_millis(random.u64(5..25))).await;
+            if load.pauses {
+                ddbx::time::sleep(Duration::from_millis(random.u64(5..25))).await;
+            }
         }
     }
 

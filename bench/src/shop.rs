@@ -1,0 +1,198 @@
+//! A shop in a session, as others would run it: every service is a process, namely this
+//! same program, started once more. Services end when their standard input does, so also
+//! when this program is killed.
+
+use std::fs::Permissions;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, io, process, thread};
+
+use clap::Args;
+use ddbx_central::driver::Session;
+use ddbx_central::server;
+use ddbx_protocol::link::{Address, Listener};
+use ddbx_shop::{Load, Options, TrafficReport};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// The machine may be busy with other things, and an order that fails early is no order.
+const SLOWER: &str = "20";
+
+/// One process of the shop.
+#[derive(Args)]
+pub struct RoleArgs {
+    /// One of the services, or traffic
+    pub role: String,
+
+    /// How long there is traffic, in milliseconds
+    #[arg(long, default_value_t = 0)]
+    lasts_ms: u64,
+}
+
+/// What is written down of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// Nothing.
+    Nothing,
+    /// What `DDBX_RECORD` alone gives.
+    Events,
+    /// What `ddbx run --record` gives: one control of a process runs at a time.
+    Exactly,
+}
+
+/// The services and their session; all of it ends when this is dropped.
+pub struct Shop {
+    services: Vec<Child>,
+    /// How many customers' processes there have been.
+    crowds: u32,
+    session: Address,
+    record: Record,
+    dir: TempDir,
+    _session: Session,
+}
+
+/// What became of some traffic.
+pub struct Window {
+    pub orders_per_second: f64,
+    /// Of the services and the customers.
+    pub cpu_per_order: Duration,
+}
+
+impl Shop {
+    /// Starts everything; returns when customers can come.
+    pub fn open(record: Record, runtime: &Runtime) -> io::Result<Self> {
+        let ours_alone = Permissions::from_mode(0o700);
+        let dir =
+            tempfile::Builder::new().prefix("ddbx-bench-").permissions(ours_alone).tempdir()?;
+        let session = Address::Unix(dir.path().join("session.sock"));
+        let listener = runtime.block_on(Listener::bind(&session, None));
+        let central = Session::start()?;
+        runtime.spawn(server::serve(listener.map_err(io::Error::other)?, central.clone()));
+        let mut shop =
+            Self { services: Vec::new(), crowds: 0, session, record, dir, _session: central };
+        for service in ddbx_shop::services() {
+            let child = shop.start(service, service, 0)?;
+            shop.services.push(child);
+            let door = shop.dir.path().join(format!("{service}.addr"));
+            let began = Instant::now();
+            while !door.exists() {
+                let is_late = began.elapsed() > Duration::from_secs(30);
+                assert!(!is_late, "{service} does not open; what it printed is above");
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Ok(shop)
+    }
+
+    /// Lets customers buy for so long, without pauses.
+    pub fn window(&mut self, length: Duration) -> io::Result<Window> {
+        let before = self.services_cpu()?;
+        self.crowds += 1;
+        let name = format!("traffic-{}", self.crowds);
+        let mut customers = self.start(&name, "traffic", length.as_millis())?;
+        let report = said(customers.stdout.take())?;
+        // They stay until they are told to go, so that it is known what they have used.
+        let cpu = self.services_cpu()? - before + cpu(customers.id())?;
+        drop(customers.stdin.take());
+        customers.wait()?;
+        assert!(report.ok == report.calls && report.ok > 0, "orders have failed: {report}");
+        Ok(Window {
+            orders_per_second: report.ok as f64 / length.as_secs_f64(),
+            cpu_per_order: cpu.div_f64(report.ok as f64),
+        })
+    }
+
+    /// Sends all home in good order; where the recording is, if there is one.
+    pub fn close(&mut self) -> io::Result<PathBuf> {
+        for mut service in self.services.drain(..) {
+            drop(service.stdin.take());
+            service.wait()?;
+        }
+        Ok(self.recording())
+    }
+
+    fn recording(&self) -> PathBuf {
+        self.dir.path().join("recording")
+    }
+
+    fn start(&self, name: &str, role: &str, lasts_ms: u128) -> io::Result<Child> {
+        let mut command = Command::new(env::current_exe()?);
+        // What this program was told about a session is not meant for these.
+        for (variable, _) in env::vars_os() {
+            if variable.to_string_lossy().starts_with("DDBX_") {
+                command.env_remove(variable);
+            }
+        }
+        if self.record != Record::Nothing {
+            command.env("DDBX_RECORD", self.recording());
+        }
+        if self.record == Record::Exactly {
+            command.env("DDBX_EXACT", "1");
+        }
+        command
+            .args(["shop", role, "--lasts-ms", &lasts_ms.to_string()])
+            .env("DDBX_SESSION", self.session.to_string())
+            .env("DDBX_PROCESS", name)
+            .env("SHOP_DIR", self.dir.path())
+            .env("SHOP_SLOWER", SLOWER)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+    }
+
+    fn services_cpu(&self) -> io::Result<Duration> {
+        self.services.iter().map(|service| cpu(service.id())).sum()
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        for mut service in self.services.drain(..) {
+            let _ = service.kill();
+            let _ = service.wait();
+        }
+    }
+}
+
+/// The last word of customers.
+fn said(by: Option<ChildStdout>) -> io::Result<TrafficReport> {
+    let mut line = String::new();
+    BufReader::new(by.ok_or(io::ErrorKind::BrokenPipe)?).read_line(&mut line)?;
+    serde_json::from_str(&line).map_err(io::Error::other)
+}
+
+/// What the threads of a process have used that are still there.
+fn cpu(pid: u32) -> io::Result<Duration> {
+    let mut nanos = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let used = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+        nanos += used.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0);
+    }
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// Runs one process of the shop until standard input ends.
+pub fn run(args: &RoleArgs) -> Result<(), ddbx_shop::Error> {
+    let options = Options::from_env()?;
+    let runtime = Runtime::new().expect("a runtime");
+    if args.role == "traffic" {
+        let lasts = Some(Duration::from_millis(args.lasts_ms));
+        let load = Load { lasts, pauses: false, ..Load::default() };
+        println!("{}", runtime.block_on(ddbx_shop::traffic(&options, &load, |_| {}))?);
+        until_stdin_ends();
+        return Ok(());
+    }
+    thread::spawn(|| {
+        until_stdin_ends();
+        process::exit(0);
+    });
+    runtime.block_on(ddbx_shop::run(&args.role, &options))
+}
+
+fn until_stdin_ends() {
+    let mut ignored = [0; 64];
+    while io::stdin().read(&mut ignored).is_ok_and(|length| length > 0) {}
+}
