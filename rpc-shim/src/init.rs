@@ -43,7 +43,8 @@ pub fn init(name: &str) -> Process {
         }
     };
     let redacted = set("DDBX_REDACT").unwrap_or_default();
-    process.redact(&redacted.split(',').map(str::trim).collect::<Vec<_>>())
+    let redacted = redacted.split(',').map(str::trim).filter(|field| !field.is_empty());
+    process.redact(&redacted.collect::<Vec<_>>())
 }
 
 fn target(session: &str) -> Result<Target, String> {
