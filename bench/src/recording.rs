@@ -1,8 +1,8 @@
 //! What recording costs the shop: orders per second, processor time, bytes.
 //!
 //! One shop for each variant, all there all the time; customers come to one after the
-//! other, forth and back, so that a machine that gets slower meanwhile is slower for all.
-//! A second shop without a recording shows what chance does.
+//! other, in a new order in every round, so that a machine that is slower for a while is so
+//! for all. A second shop without a recording shows what chance does.
 
 use std::io;
 use std::time::Duration;
@@ -95,11 +95,9 @@ fn measure(args: &RecordingArgs) -> io::Result<[Row; 4]> {
         shop.window(length)?;
     }
     let mut windows: [Vec<Window>; 4] = Default::default();
-    for round in 0..args.rounds {
-        let mut order = [0, 1, 2, 3];
-        if round % 2 == 1 {
-            order.reverse();
-        }
+    let mut order = [0, 1, 2, 3];
+    for _ in 0..args.rounds {
+        fastrand::shuffle(&mut order);
         for variant in order {
             windows[variant].push(shops[variant].window(length)?);
         }
