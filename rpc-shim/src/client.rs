@@ -81,7 +81,7 @@ where
         let answered = async {
             let request = Traced::With(Box::new(meta), request);
             let (meta, outcome) = match satellite.is_replay() {
-                true => self.exchange_to_the_end(ctx, request).await,
+                true => Box::pin(self.exchange_to_the_end(ctx, request)).await,
                 false => self.exchange(ctx, request).await,
             };
             if let Some(meta) = &meta {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Deref;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -113,8 +114,8 @@ impl Control {
     }
 
     /// Runs a future as this control.
-    pub(crate) async fn run<F: Future>(self: Arc<Self>, future: F) -> F::Output {
-        CURRENT.scope(self, future).await
+    pub(crate) fn run<F: Future>(self: Arc<Self>, future: F) -> impl Future<Output = F::Output> {
+        CURRENT.scope(self, future)
     }
 
     pub(crate) fn process(&self) -> &Process {
@@ -417,5 +418,5 @@ where
         satellite.happens(delay, || EventKind::Ended { control: id }).await;
         output
     };
-    tokio::spawn(async move { satellite.run(all).await })
+    tokio::spawn(async move { satellite.run(pin!(all)).await })
 }

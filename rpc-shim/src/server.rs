@@ -1,6 +1,7 @@
 //! A call arrives and its response leaves: the server's half of the shim.
 
 use std::io;
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -232,7 +233,8 @@ where
         let satellite = self.process.satellite().cloned();
         match satellite {
             Some(satellite) => {
-                Ok(satellite.run(self.serve_in_session(&satellite, ctx, meta, body)).await)
+                let call = pin!(self.serve_in_session(&satellite, ctx, meta, body));
+                Ok(satellite.run(call).await)
             }
             None => {
                 // A client in a session has told tarpc another deadline than its own.

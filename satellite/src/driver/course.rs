@@ -113,7 +113,7 @@ impl Handle {
         if let Some(perturbation) = self.0.course.get().and_then(|course| course.perturbation) {
             let length = perturbation.of(self.name().as_str(), &kind());
             if !length.is_zero() {
-                tokio::time::sleep(length).await;
+                Box::pin(tokio::time::sleep(length)).await;
             }
         }
     }

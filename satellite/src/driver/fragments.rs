@@ -3,11 +3,12 @@
 //! inside the process is used in the order of their events.
 
 use std::cell::RefCell;
-use std::pin::pin;
+use std::pin::Pin;
 use std::time::Duration;
 
 use ddbx_protocol::{Delay, EventKind, EventNumber};
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 use super::Handle;
 
@@ -31,7 +32,7 @@ impl Baton {
         stands();
         match self.0.try_acquire() {
             Ok(permit) => Some(permit),
-            Err(_) => tokio::time::timeout(WAIT_MAX, self.0.acquire()).await.ok()?.ok(),
+            Err(_) => Box::pin(timeout(WAIT_MAX, self.0.acquire())).await.ok()?.ok(),
         }
     }
 }
@@ -77,9 +78,9 @@ impl Drop for Polled {
 }
 
 impl Handle {
-    /// Runs all that a control does in this process.
-    pub async fn run<F: Future>(&self, control: F) -> F::Output {
-        let mut control = pin!(control);
+    /// Runs all that a control does in this process. It is pinned already: a future that
+    /// is handed on takes its room twice.
+    pub async fn run<F: Future>(&self, mut control: Pin<&mut F>) -> F::Output {
         let in_order = self.is_replay() || self.baton().is_some();
         std::future::poll_fn(|context| {
             let _polled = in_order.then(|| Polled(FRAGMENT.replace(Some(Vec::new()))));

@@ -1,5 +1,6 @@
 //! A strand comes to a gate: on the way that nearly all take it costs one atomic
-//! load, nothing is built and nobody is asked.
+//! load, nothing is built and nobody is asked. Calls are moved about with all that they
+//! may ever have to wait for: so what few of them need is in boxes, made when it is needed.
 
 use std::sync::atomic::Ordering;
 
@@ -83,7 +84,7 @@ impl Handle {
             let delay = Delay::from_nanos(delay);
             return Arrival::Quiet(Passed { delay, is_free: visit.is_free });
         }
-        Arrival::Judge(self.look(visit, gate(), capture))
+        Arrival::Judge(Box::new(self.look(visit, gate(), capture)))
     }
 
     /// It passes the gate, now or when it may: that is an event, which has a number.
@@ -103,7 +104,7 @@ impl Handle {
             let passed = self.judge(visit, arrival).await;
             return (passed, self.note_alone(passed.delay, || kind).await);
         };
-        let turn = replay.turn(kind).await;
+        let turn = Box::pin(replay.turn(kind)).await;
         let passed = self.judge(visit, arrival).await;
         (passed, turn.happens(self, passed.delay))
     }
@@ -112,7 +113,7 @@ impl Handle {
         match arrival {
             Arrival::Quiet(passed) => passed,
             Arrival::Judge(arrived) => {
-                let passed = self.stand(visit, arrived).await;
+                let passed = Box::pin(self.stand(visit, *arrived)).await;
                 Passed { is_free: passed.is_free || visit.is_free, ..passed }
             }
         }
@@ -203,7 +204,7 @@ pub enum Arrival {
     /// Nothing stands in the way.
     Quiet(Passed),
     /// The rule and the breakpoints have a say.
-    Judge(Arrived),
+    Judge(Box<Arrived>),
 }
 
 /// What there is to judge.

@@ -231,7 +231,7 @@ impl Handle {
     /// lock is taken, for instance. Without a replay that is at once.
     pub async fn turn(&self, event: impl FnOnce() -> EventKind) -> InTurn<'_> {
         let turn = match self.replay() {
-            Some(replay) => Some(replay.turn(event()).await),
+            Some(replay) => Some(Box::pin(replay.turn(event())).await),
             None => {
                 self.shake(event).await;
                 None
@@ -243,7 +243,7 @@ impl Handle {
     /// Something happens that neither rule nor breakpoint concerns, in its turn.
     pub async fn happens(&self, delay: Delay, event: impl FnOnce() -> EventKind) -> EventNumber {
         match self.replay() {
-            Some(replay) => replay.turn(event()).await.happens(self, delay),
+            Some(replay) => Box::pin(replay.turn(event())).await.happens(self, delay),
             None => self.note_alone(delay, event).await,
         }
     }
@@ -251,7 +251,7 @@ impl Handle {
     /// Waits for an event that only a recording brings about; without one, for ever.
     pub async fn brought_about(&self, delay: Delay, event: impl FnOnce() -> EventKind) {
         if let Some(replay) = self.replay() {
-            let turn = replay.turn(event()).await;
+            let turn = Box::pin(replay.turn(event())).await;
             if turn.is_recorded() {
                 turn.happens(self, delay);
                 return;

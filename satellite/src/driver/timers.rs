@@ -35,8 +35,8 @@ impl Handle {
         let (id, control) = (self.new_strand(), control.clone());
         let strand = Strand { is_branch: true, is_free, ..Strand::new(id, stack.clone(), delay) };
         if self.is_replay() {
-            let length = due.since(self.now() - delay);
-            return Armed::InTurn { handle: self.clone(), strand, control, gate, length };
+            let (handle, length) = (self.clone(), due.since(self.now() - delay));
+            return Armed::InTurn(Box::new(Replayed { handle, strand, control, gate, length }));
         }
         self.set(strand, control, gate, due)
     }
@@ -99,37 +99,33 @@ pub enum Armed {
     },
     /// In a replay: it runs out when it did. One that did not is set when all has
     /// happened again.
-    InTurn {
-        /// Where.
-        handle: Handle,
-        /// Whose.
-        strand: Strand,
-        /// The same, by name.
-        control: ControlId,
-        /// What happens then.
-        gate: Gate,
-        /// How long it runs.
-        length: Duration,
-    },
+    InTurn(Box<Replayed>),
+}
+
+/// A timer of a replay.
+pub struct Replayed {
+    handle: Handle,
+    strand: Strand,
+    control: ControlId,
+    gate: Gate,
+    /// How long it runs.
+    length: Duration,
 }
 
 impl Armed {
     /// Waits until it has run out, which is this event; the delay of its strand then.
     pub async fn fired(&mut self, event: impl FnOnce() -> EventKind) -> Delay {
-        let Self::InTurn { handle, strand, control, gate, length } = self else {
-            return self.rings(event).await;
-        };
-        let (handle, kind) = (handle.clone(), event());
-        if let Some(replay) = handle.replay() {
-            let turn = replay.turn(kind.clone()).await;
-            if turn.is_recorded() {
-                turn.happens(&handle, strand.delay);
-                return strand.delay;
+        match self {
+            Self::InTurn(timer) => {
+                let kind = event();
+                if let Some(delay) = Box::pin(timer.has_its_turn(kind.clone())).await {
+                    return delay;
+                }
+                *self = timer.set();
+                Box::pin(self.rings(|| kind)).await
             }
+            Self::Set { .. } => self.rings(event).await,
         }
-        let due = (handle.now() - strand.delay) + *length;
-        *self = handle.set(strand.clone(), control.clone(), gate.clone(), due);
-        self.rings(|| kind).await
     }
 
     async fn rings(&mut self, event: impl FnOnce() -> EventKind) -> Delay {
@@ -138,6 +134,23 @@ impl Armed {
         let Ok(delay) = fired.await else { return std::future::pending().await };
         handle.note_alone(delay, event).await;
         delay
+    }
+}
+
+impl Replayed {
+    /// Waits for its turn; if it was recorded that it runs out, it does.
+    async fn has_its_turn(&self, event: EventKind) -> Option<Delay> {
+        let turn = self.handle.replay()?.turn(event).await;
+        turn.is_recorded().then(|| {
+            turn.happens(&self.handle, self.strand.delay);
+            self.strand.delay
+        })
+    }
+
+    /// The same timer by the clock of its strand, from now on.
+    fn set(&self) -> Armed {
+        let due = (self.handle.now() - self.strand.delay) + self.length;
+        self.handle.set(self.strand.clone(), self.control.clone(), self.gate.clone(), due)
     }
 }
 
