@@ -194,9 +194,11 @@ impl Session {
         self.answered(|query| FromCentral::Settle { query }).await;
     }
 
-    /// Waits until all that has happened so far is on the disk, as far as it is recorded.
-    pub async fn flushed(&self) {
-        self.answered(|query| FromCentral::Flush { query }).await;
+    /// The run is over: waits until all that has happened is on the disk, as far as it is
+    /// recorded. What happens from now on is not recorded.
+    pub async fn finished(&self) {
+        self.answered(|query| FromCentral::Finish { query }).await;
+        self.answered(|query| FromCentral::GoOn { query }).await;
     }
 
     /// Asks all processes something, and waits until they have answered or are gone.

@@ -78,8 +78,15 @@ pub enum FromCentral {
     },
     /// Whether somebody looks at events.
     Observe(bool),
-    /// What has happened so far shall be on the disk, if it is recorded.
-    Flush {
+    /// The run is over: what has happened shall be on the disk, if it is recorded, and
+    /// what happens now is no part of it. It waits until all have been told: nobody must
+    /// record the arrival of something that was never sent.
+    Finish {
+        /// The number of the question.
+        query: u64,
+    },
+    /// What happens now may happen: all who record have finished.
+    GoOn {
         /// The number of the question.
         query: u64,
     },

@@ -16,6 +16,10 @@ pub struct Progress {
     pub of: u64,
     /// The event that must come next; none when all have come.
     pub next: Option<Next>,
+    /// Whether the process ends then: nothing more may happen.
+    pub must_end: bool,
+    /// How long all of it took when it was recorded.
+    pub lasted: Duration,
     /// For how long nothing has happened.
     pub idle: Duration,
     /// Who waits for a turn.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use ddbx_protocol::SessionName;
 use ddbx_recording::{
-    Entry, Keep, NewProcess, Options, Recording, SessionManifest, join, session_in,
+    Entry, Keep, NewProcess, Options, Recording, SessionManifest, Tail, join, session_in,
 };
 use ddbx_satellite::driver::{Course, Handle, Perturbation};
 use ddbx_satellite::logic::script::Script;
@@ -106,7 +106,10 @@ fn script(satellite: &Handle, directory: &Path) -> Result<Script, String> {
     // Whoever began the replay has judged what cannot be read.
     let read = std::iter::from_fn(|| reader.read().ok().flatten());
     let entries: Vec<Entry> = read.map(|recorded| recorded.entry).collect();
-    Ok(Script::new(entries))
+    Ok(match reader.tail() {
+        Tail::Closed => Script::to_the_end(entries),
+        Tail::Open(_) | Tail::Torn(_) => Script::new(entries),
+    })
 }
 
 /// `SEED:MICROSECONDS`.

@@ -111,7 +111,7 @@ where
             biased;
             handled = handled => handled,
             delay = deadline.fired(expires) => {
-                let sent = satellite.note(delay, || EventKind::ReturnSent { call: call() });
+                let sent = satellite.happens(delay, || EventKind::ReturnSent { call: call() }).await;
                 (Err(ended(io::ErrorKind::TimedOut, DEADLINE)), delay, sent)
             }
             () = satellite.brought_about(control.delay(), cancelled), if satellite.is_replay() => {

@@ -3,13 +3,17 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ddbx_protocol::session::LEASE;
 use ddbx_protocol::{Delay, EventKind, EventNumber, ProcessName, RealTime, RecordedSoFar};
 use ddbx_recording::{Entry, Files, LogWriter, Moment, Options, Queue};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// How often the queue is emptied. With what an entry may wait in the writer, it is
 /// written within 50 ms.
@@ -33,6 +37,11 @@ struct Shared {
     orders: Mutex<Sender<Order>>,
     state: Mutex<State>,
     closed: Condvar,
+    /// Set before the queue is emptied for the last time: whoever comes later knows that
+    /// it is not in the log.
+    is_over: AtomicBool,
+    /// Whether events may happen that are not in the log.
+    goes_on: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -45,6 +54,10 @@ struct State {
 enum Order {
     /// All on the disk, then tell.
     Flush(Box<dyn FnOnce() + Send>),
+    /// The same, and nothing more is written: the run is over, but not the process. Its
+    /// log does not say that it ends.
+    Finish(Box<dyn FnOnce() + Send>),
+    /// The process ends, and so does its log.
     Close,
 }
 
@@ -65,6 +78,8 @@ impl Recorder {
             orders: Mutex::new(orders),
             state: Mutex::default(),
             closed: Condvar::new(),
+            is_over: AtomicBool::new(false),
+            goes_on: watch::Sender::default(),
         });
         let writer = LogWriter::new(files, process, options);
         let own = shared.clone();
@@ -89,9 +104,25 @@ impl Recorder {
         self.0.state().so_far
     }
 
-    /// Tells when all that has happened so far is on the disk, or cannot be.
-    pub fn flush(&self, tell: impl FnOnce() + Send + 'static) {
-        self.0.order(Order::Flush(Box::new(tell)));
+    /// Others must not hear of an event that is not in the log: if the log has ended it
+    /// waits until the logs of all have, or until the process is gone.
+    pub(crate) async fn may_be_known(&self) {
+        if self.0.is_over.load(Ordering::SeqCst) {
+            let mut goes_on = self.0.goes_on.subscribe();
+            // Nobody is there to tell if the process ends.
+            let _ = timeout(LEASE, goes_on.wait_for(|goes_on| *goes_on)).await;
+        }
+    }
+
+    /// The logs of all have ended.
+    pub(crate) fn goes_on(&self) {
+        self.0.goes_on.send_replace(true);
+    }
+
+    /// Nothing more is recorded. Tells when all that has happened so far is on the disk, or
+    /// cannot be.
+    pub fn finish(&self, tell: impl FnOnce() + Send + 'static) {
+        self.0.order(Order::Finish(Box::new(tell)));
     }
 }
 
@@ -116,6 +147,9 @@ impl Shared {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => Some(Order::Close),
             };
+            if matches!(order, Some(Order::Finish(_) | Order::Close)) {
+                self.is_over.store(true, Ordering::SeqCst);
+            }
             let now = RealTime::default() + self.origin.elapsed();
             writer.drain(now, &self.queue);
             if !said && let Some(error) = writer.last_error() {
@@ -132,6 +166,15 @@ impl Shared {
                     writer.sync();
                     self.tell(&writer);
                     tell();
+                }
+                Some(Order::Finish(tell)) => {
+                    writer.flush(now);
+                    writer.sync();
+                    self.tell(&writer);
+                    self.state().is_closed = true;
+                    self.closed.notify_all();
+                    tell();
+                    return;
                 }
                 Some(Order::Close) => {
                     writer.flush(now);
@@ -172,6 +215,10 @@ impl Shared {
     /// Writes what is left, unless the disk takes too long.
     fn close(&self) {
         self.order(Order::Close);
+        self.wait();
+    }
+
+    fn wait(&self) {
         let is_open = |state: &mut State| !state.is_closed;
         let _ = self.closed.wait_timeout_while(self.state(), LAST_CHANCE, is_open);
     }
@@ -197,10 +244,13 @@ fn all() -> Vec<Arc<Shared>> {
     all.iter().filter_map(Weak::upgrade).collect()
 }
 
-/// Ends all logs of this program in a recording.
+/// Nothing more is written to a recording by this program, which goes on.
 pub fn finish(recording: &Path) {
     let all = all();
-    all.iter().filter(|one| one.recording == recording).for_each(|one| one.close());
+    let here: Vec<_> = all.iter().filter(|one| one.recording == recording).collect();
+    here.iter().for_each(|one| one.order(Order::Finish(Box::new(|| ()))));
+    here.iter().for_each(|one| one.wait());
+    here.iter().for_each(|one| _ = one.goes_on.send_replace(true));
 }
 
 extern "C" fn close_all() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ddbx_protocol::control::ReplayView;
 use ddbx_protocol::replay::{AtTurn, Next, Progress};
-use ddbx_protocol::{EventId, EventKind, EventNumber, ProcessName};
+use ddbx_protocol::{ControlId, EventId, EventKind, EventNumber, ProcessName};
 
 /// How long a control may take beyond what it took when it was recorded, when it already
 /// stands before another event.
@@ -42,10 +42,10 @@ pub struct Divergence {
     pub process: String,
     /// Where in its log.
     pub number: EventNumber,
-    /// What was recorded.
-    pub expected: EventKind,
-    /// What happens instead; none if nothing does.
-    pub actual: Option<EventKind>,
+    /// What was recorded; none if the process ended there.
+    pub expected: Option<EventKind>,
+    /// What happens instead.
+    pub actual: EventKind,
     /// The last events that both have in common.
     pub recent: Vec<(EventNumber, EventKind)>,
 }
@@ -55,14 +55,25 @@ pub struct Divergence {
 pub struct Missing {
     /// Which process.
     pub process: String,
-    /// The event that must come next; none if the process itself has not come.
-    pub next: Option<(EventNumber, EventKind)>,
+    /// What must come next.
+    pub next: Awaited,
     /// Of an arrival: the departure, if that has not happened again either.
     pub waits_for: Option<EventId>,
     /// Who else stands there.
     pub waiting: Vec<AtTurn>,
     /// Whether the process has ended.
     pub is_gone: bool,
+}
+
+/// What must come next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// The process itself.
+    Process,
+    /// An event of it.
+    Event(EventNumber, EventKind),
+    /// Its end: all else has happened again.
+    End,
 }
 
 impl Judge {
@@ -75,30 +86,47 @@ impl Judge {
     pub fn look(&self, views: &[ReplayView], nobody_held_for: Duration) -> Verdict {
         let differs = views.iter().find_map(|view| Some((view, view.progress.differs.as_ref()?)));
         if let Some((view, differs)) = differs {
-            let (number, expected) = (differs.number, differs.expected.clone());
-            let actual = Some(differs.actual.clone());
-            return Verdict::Diverged(divergence(view, number, expected, actual));
+            let (number, expected) = (differs.number, Some(differs.expected.clone()));
+            return Verdict::Diverged(divergence(view, number, expected, differs.actual.clone()));
         }
         let of = |run: &Run| {
             views.iter().find(|view| view.process == run.0.as_str() && view.start == run.1)
         };
-        let is_over = |run: &Run| of(run).is_some_and(|view| view.progress.next.is_none());
+        let is_over = |run: &Run| {
+            of(run).is_some_and(|view| view.progress.next.is_none() && !must_still_end(view))
+        };
         if self.runs.iter().all(is_over) {
             return Verdict::Over;
         }
         let idle = |progress: &Progress| progress.idle.min(nobody_held_for);
         for view in views {
-            let Some(next) = &view.progress.next else { continue };
-            if idle(&view.progress) > HESITATION + 2 * next.took
-                && let Some(actual) = instead(next, &view.progress.waiting)
+            let Progress { next, waiting, lasted, recent, .. } = &view.progress;
+            let (expected, actual, hesitation) = match next {
+                Some(next) => {
+                    let expected = (next.number, Some(next.kind.clone()));
+                    (expected, instead(next, waiting), HESITATION + 2 * next.took)
+                }
+                // Nobody knows how long after the last event it ended.
+                None if must_still_end(view) => {
+                    let last = recent.last().map_or(0, |(number, _)| number.0);
+                    let actual = waiting.first().map(|at| at.kind.clone());
+                    ((EventNumber(last + 1), None), actual, self.patience + *lasted)
+                }
+                None => continue,
+            };
+            if idle(&view.progress) > hesitation
+                && let Some(actual) = actual
             {
-                let (number, expected) = (next.number, next.kind.clone());
-                return Verdict::Diverged(divergence(view, number, expected, Some(actual)));
+                return Verdict::Diverged(divergence(view, expected.0, expected.1, actual));
             }
         }
         let moving = |view: &ReplayView| {
-            let took = view.progress.next.as_ref().map_or(Duration::ZERO, |next| next.took);
-            idle(&view.progress) <= self.patience + 2 * took
+            let took = match &view.progress.next {
+                Some(next) => 2 * next.took,
+                None if must_still_end(view) => view.progress.lasted,
+                None => Duration::ZERO,
+            };
+            idle(&view.progress) <= self.patience + took
         };
         if views.iter().filter(|view| view.is_there).any(moving) || nobody_held_for <= self.patience
         {
@@ -118,25 +146,38 @@ impl Judge {
             let process = name.to_string();
             let found = views.iter().find(|view| view.process == process && view.start == *start);
             let Some(view) = found else {
-                let (next, waits_for, waiting, is_gone) = (None, None, Vec::new(), false);
-                all.push(Missing { process, next, waits_for, waiting, is_gone });
+                let (next, waits_for) = (Awaited::Process, None);
+                all.push(Missing { process, next, waits_for, waiting: Vec::new(), is_gone: false });
                 continue;
             };
-            let Some(next) = &view.progress.next else { continue };
+            let waiting = view.progress.waiting.clone();
+            let Some(next) = &view.progress.next else {
+                if must_still_end(view) {
+                    let (next, waits_for) = (Awaited::End, None);
+                    all.push(Missing { process, next, waits_for, waiting, is_gone: false });
+                }
+                continue;
+            };
             let is_ahead = |sent: &&EventId| {
                 next_of.get(sent.process.as_str()).is_some_and(|next| *next <= sent.number)
             };
             all.push(Missing {
                 process,
-                next: Some((next.number, next.kind.clone())),
+                next: Awaited::Event(next.number, next.kind.clone()),
                 waits_for: next.kind.sent_as().filter(is_ahead).cloned(),
-                waiting: view.progress.waiting.clone(),
+                waiting,
                 is_gone: !view.is_there,
             });
         }
         all.sort_by_key(|missing| missing.waits_for.is_some());
         all
     }
+}
+
+/// Whether all has happened again and only the end of the process is missing.
+fn must_still_end(view: &ReplayView) -> bool {
+    let Progress { next, must_end, .. } = &view.progress;
+    next.is_none() && *must_end && view.is_there
 }
 
 /// What the control of the next event does instead, if that is for the control to do
@@ -164,8 +205,8 @@ fn is_own(kind: &EventKind) -> bool {
 fn divergence(
     view: &ReplayView,
     number: EventNumber,
-    expected: EventKind,
-    actual: Option<EventKind>,
+    expected: Option<EventKind>,
+    actual: EventKind,
 ) -> Divergence {
     let (process, recent) = (view.process.clone(), view.progress.recent.clone());
     Divergence { process, number, expected, actual, recent }
@@ -185,20 +226,27 @@ impl fmt::Display for Verdict {
     }
 }
 
+impl Divergence {
+    /// Whose doing it is.
+    pub fn control(&self) -> Option<&ControlId> {
+        self.expected.as_ref().unwrap_or(&self.actual).control()
+    }
+}
+
 impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { process, number, expected, actual, recent } = self;
         writeln!(f, "{process} does not do what was recorded, at {process}:{}", number.0)?;
-        if let Some(control) = expected.control() {
+        if let Some(control) = self.control() {
             writeln!(f, "  control   {control}")?;
         }
-        writeln!(f, "  expected  {expected}")?;
-        match actual {
-            Some(actual) => write!(f, "  actual    {actual}")?,
-            None => write!(f, "  actual    nothing")?,
+        match expected {
+            Some(expected) => writeln!(f, "  expected  {expected}")?,
+            None => writeln!(f, "  expected  the end of {process}")?,
         }
+        write!(f, "  actual    {actual}")?;
         if let (Some(expected), Some(actual)) =
-            (expected.sent_as(), actual.as_ref().and_then(EventKind::sent_as))
+            (expected.as_ref().and_then(EventKind::sent_as), actual.sent_as())
         {
             write!(f, "\n  from      {actual}, and not {expected}")?;
         }
@@ -216,11 +264,14 @@ impl fmt::Display for Divergence {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { process, next, waits_for, waiting, is_gone } = self;
-        let Some((number, kind)) = next else {
-            return write!(f, "{process} has not come");
-        };
         let waits = if *is_gone { "has ended before" } else { "waits for" };
-        write!(f, "{process} {waits} {process}:{}  {kind}", number.0)?;
+        match next {
+            Awaited::Process => return write!(f, "{process} has not come"),
+            Awaited::Event(number, kind) => {
+                write!(f, "{process} {waits} {process}:{}  {kind}", number.0)?;
+            }
+            Awaited::End => write!(f, "{process} has done all that it did, and does not end")?,
+        }
         if let Some(departure) = waits_for {
             write!(f, "\n  which is sent by {departure}, and that has not happened")?;
         }

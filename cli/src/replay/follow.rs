@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use ddbx_central::driver::Session;
 use ddbx_central::logic::replay::{Judge, Run, Verdict};
 use ddbx_protocol::control::{ReplayView, Reply, Request};
-use ddbx_protocol::replay::Next;
+use ddbx_protocol::replay::Progress;
 use ddbx_recording::Recording;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{ReplayArgs, compare, shown};
+use super::{ReplayArgs, compare, is_attached, shown};
 use crate::run::config::Config;
 
 /// How often to look.
@@ -34,8 +34,8 @@ pub(super) struct Following<'a> {
     last_hold: Instant,
     last_newcomer: Instant,
     has_said: bool,
-    /// What those did not do who have exited.
-    gone: BTreeMap<Run, Option<Next>>,
+    /// What those have done who are gone.
+    gone: BTreeMap<Run, Progress>,
     verdict: Option<Verdict>,
     bar: Option<ProgressBar>,
 }
@@ -136,28 +136,50 @@ impl<'a> Following<'a> {
         self.judge.look(&views, since.elapsed())
     }
 
-    /// What the processes say, or have written before they exited.
+    /// What the processes say, or have written before they exited. One that exits at once
+    /// has no time to say anything.
     fn views(&mut self, session: &Session) -> Vec<ReplayView> {
         let Some(Reply::Replay(mut views)) = session.request(Request::Replay) else {
             return Vec::new();
         };
-        for view in &mut views {
-            if view.is_there || view.progress.next.is_none() {
-                continue;
-            }
-            let run =
-                self.runs.iter().find(|run| run.0.as_str() == view.process && run.1 == view.start);
-            let Some(run) = run else { continue };
-            let missing = self
-                .gone
-                .entry(run.clone())
-                .or_insert_with(|| compare::first_missing(self.recording, self.again, run));
-            view.progress.next.clone_from(missing);
-            if view.progress.next.is_none() {
-                view.progress.done = view.progress.of;
+        for run in self.runs.clone() {
+            let of_run = |view: &ReplayView| run.0.as_str() == view.process && run.1 == view.start;
+            let at = views.iter().position(of_run);
+            // If all has happened again, that was its last word.
+            let is_there = match at {
+                Some(at) => views[at].is_there || views[at].progress.next.is_none(),
+                None => self.may_be_there(session, &run),
+            };
+            if !is_there && let Some(progress) = self.last_word_of(&run) {
+                let (process, start) = (run.0.to_string(), run.1);
+                let view = ReplayView { process, start, is_there, progress };
+                match at {
+                    Some(at) => views[at] = view,
+                    None => views.push(view),
+                }
             }
         }
         views
+    }
+
+    /// Whether a process that has said nothing may have come and be there.
+    fn may_be_there(&self, session: &Session, (name, start): &Run) -> bool {
+        let has_come_later = || {
+            let next = (name.clone(), start + 1);
+            compare::LastWord::of(self.recording, self.again, &next).is_some()
+        };
+        is_attached(session, name.as_str()) && !has_come_later()
+    }
+
+    fn last_word_of(&mut self, run: &Run) -> Option<Progress> {
+        if let Some(known) = self.gone.get(run) {
+            return Some(known.clone());
+        }
+        let last = compare::LastWord::of(self.recording, self.again, run)?;
+        if last.is_closed {
+            self.gone.insert(run.clone(), last.progress.clone());
+        }
+        Some(last.progress)
     }
 
     /// Whether all have exited who exited when it was recorded.

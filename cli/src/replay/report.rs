@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use ddbx_central::logic::replay::{Divergence, Missing, Verdict};
+use ddbx_central::logic::replay::{Awaited, Divergence, Missing, Verdict};
 use ddbx_protocol::{ControlId, EventKind, ProcessName};
 use ddbx_recording::Recording;
 use serde::Serialize;
@@ -14,13 +14,15 @@ use crate::run::supervisor::Exit;
 use crate::session::{print, print_json};
 use crate::text::one_line;
 
+type Exits = BTreeMap<ProcessName, (u8, Option<u8>)>;
+
 /// How a replay ended.
 pub(super) struct Report {
     recording: String,
     events: u64,
     verdict: Verdict,
-    /// Who exited otherwise than it did: then, now.
-    exits: BTreeMap<ProcessName, (u8, u8)>,
+    /// Who exited otherwise than it did, or not at all: then, now.
+    exits: Exits,
 }
 
 #[derive(Serialize)]
@@ -30,7 +32,7 @@ struct Json<'a> {
     identical: bool,
     divergence: Option<JsonDivergence<'a>>,
     stalled: Option<Vec<JsonMissing<'a>>>,
-    other_exits: &'a BTreeMap<ProcessName, (u8, u8)>,
+    other_exits: &'a Exits,
 }
 
 #[derive(Serialize)]
@@ -38,8 +40,8 @@ struct JsonDivergence<'a> {
     process: &'a str,
     number: u64,
     control: Option<&'a ControlId>,
-    expected: &'a EventKind,
-    actual: Option<&'a EventKind>,
+    expected: Option<&'a EventKind>,
+    actual: &'a EventKind,
     recent: Vec<(u64, &'a EventKind)>,
 }
 
@@ -47,6 +49,7 @@ struct JsonDivergence<'a> {
 struct JsonMissing<'a> {
     process: &'a str,
     has_ended: bool,
+    has_come: bool,
     number: Option<u64>,
     expected: Option<&'a EventKind>,
     waits_for: Option<String>,
@@ -59,16 +62,16 @@ impl Report {
         recording: &Recording,
         exits: &[(ProcessName, Exit)],
     ) -> Self {
-        let then = recording.seal().map(|seal| &seal.exits);
-        let exits = exits.iter().filter_map(|(name, exit)| {
-            let then = *then?.get(name)?;
-            (then != exit.code).then(|| (name.clone(), (then, exit.code)))
+        let then = recording.seal().into_iter().flat_map(|seal| &seal.exits);
+        let others = then.filter_map(|(name, &then)| {
+            let now = exits.iter().find(|(other, _)| other == name).map(|(_, exit)| exit.code);
+            (now != Some(then)).then(|| (name.clone(), (then, now)))
         });
         Self {
             recording: shown(recording.directory()),
             events: compare::count(recording),
             verdict,
-            exits: exits.collect(),
+            exits: others.collect(),
         }
     }
 
@@ -91,7 +94,9 @@ impl Report {
         }
         let mut text = format!("replayed {} events, but", self.events);
         for (name, (then, now)) in &self.exits {
-            text += &format!(" {name} exited with code {now}, and with {then} when recorded;");
+            let now = now
+                .map_or_else(|| "did not exit".to_owned(), |now| format!("exited with code {now}"));
+            text += &format!(" {name} {now}, and exited with {then} when recorded;");
         }
         text.trim_end_matches(';').to_owned()
     }
@@ -119,9 +124,9 @@ impl<'a> From<&'a Divergence> for JsonDivergence<'a> {
         Self {
             process: &divergence.process,
             number: divergence.number.0,
-            control: divergence.expected.control(),
-            expected: &divergence.expected,
-            actual: divergence.actual.as_ref(),
+            control: divergence.control(),
+            expected: divergence.expected.as_ref(),
+            actual: &divergence.actual,
             recent: divergence.recent.iter().map(|(number, kind)| (number.0, kind)).collect(),
         }
     }
@@ -129,11 +134,16 @@ impl<'a> From<&'a Divergence> for JsonDivergence<'a> {
 
 impl<'a> From<&'a Missing> for JsonMissing<'a> {
     fn from(missing: &'a Missing) -> Self {
+        let next = match &missing.next {
+            Awaited::Event(number, kind) => Some((number.0, kind)),
+            Awaited::Process | Awaited::End => None,
+        };
         Self {
             process: &missing.process,
+            has_come: missing.next != Awaited::Process,
             has_ended: missing.is_gone,
-            number: missing.next.as_ref().map(|(number, _)| number.0),
-            expected: missing.next.as_ref().map(|(_, kind)| kind),
+            number: next.map(|(number, _)| number),
+            expected: next.map(|(_, kind)| kind),
             waits_for: missing.waits_for.as_ref().map(ToString::to_string),
             waiting: missing.waiting.iter().map(|at| &at.kind).collect(),
         }

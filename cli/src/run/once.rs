@@ -62,7 +62,7 @@ impl Runner<'_> {
         if is_announced {
             anstream::eprintln!("ddbx: session {} is open; try `ddbx ps` elsewhere", open.name);
         }
-        let (session, flushed) = (open.session.clone(), open.session.clone());
+        let (session, finished) = (open.session.clone(), open.session.clone());
         let hooks = Hooks {
             is_attached: move |name: &str| match session.request(Request::Processes) {
                 Some(Reply::Processes(views)) => {
@@ -71,8 +71,9 @@ impl Runner<'_> {
                 _ => false,
             },
             stop: || self.stops.clone().told(),
-            // What has happened is to be in the recording.
-            before_teardown: async move { flushed.flushed().await },
+            // What has happened is to be in the recording, but not what processes do because
+            // they are asked to end: a replay does not ask.
+            before_teardown: async move { finished.finished().await },
         };
         let options = Options { alarm, ..args.options() };
         let mut running = pin!(supervise(sinks, &self.config, &environment, hooks, &options));

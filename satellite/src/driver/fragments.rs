@@ -96,13 +96,21 @@ impl Handle {
         delay: Delay,
         event: impl FnOnce() -> EventKind,
     ) -> EventNumber {
-        let Some(baton) = self.baton() else { return self.note(delay, event) };
-        let permit = baton.take().await;
-        let number = self.note(delay, event);
-        if let Some(permit) = permit
-            && begins(self)
-        {
-            permit.forget();
+        let number = match self.baton() {
+            None => self.note(delay, event),
+            Some(baton) => {
+                let permit = baton.take().await;
+                let number = self.note(delay, event);
+                if let Some(permit) = permit
+                    && begins(self)
+                {
+                    permit.forget();
+                }
+                number
+            }
+        };
+        if let Some(recorder) = self.recorder() {
+            recorder.may_be_known().await;
         }
         number
     }

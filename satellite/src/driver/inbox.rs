@@ -5,6 +5,7 @@ use std::sync::Weak;
 use ddbx_protocol::{Attach, FromCentral, FromSatellite, Status};
 
 use super::{Core, Handle, Shared};
+use crate::recorder::Recorder;
 
 /// Takes messages for central. It is called while the satellite is locked, so it
 /// must only hand them on.
@@ -47,10 +48,10 @@ impl Inbox {
                 }
             }
             FromCentral::Settle { query } => handle.settled(query),
-            FromCentral::Flush { query } => match handle.recorder() {
+            FromCentral::Finish { query } => match handle.recorder() {
                 Some(recorder) => {
                     let inbox = self.clone();
-                    recorder.flush(move || {
+                    recorder.finish(move || {
                         if let Some(handle) = inbox.handle() {
                             handle.settled(query);
                         }
@@ -58,6 +59,10 @@ impl Inbox {
                 }
                 None => handle.settled(query),
             },
+            FromCentral::GoOn { query } => {
+                handle.recorder().into_iter().for_each(Recorder::goes_on);
+                handle.settled(query);
+            }
             FromCentral::Observe(observed) => {
                 handle.0.events.observe(observed);
                 let _ = handle.0.wake.send(());
@@ -70,6 +75,7 @@ impl Inbox {
     pub fn lost(&self) {
         let Some(handle) = self.handle() else { return };
         handle.0.events.observe(false);
+        handle.recorder().into_iter().for_each(Recorder::goes_on);
         handle.change(|core| {
             core.satellite.handle_lost(handle.now());
             core.send = None;

@@ -107,6 +107,8 @@ impl Replay {
             done,
             of,
             next: state.script.next(),
+            must_end: state.script.must_end(),
+            lasted: state.script.lasted(),
             idle: state.moved_at.elapsed(),
             waiting: beyond.chain(at_turn).take(WAITING_MAX).collect(),
             recent: state.recent.iter().cloned().collect(),
@@ -137,7 +139,7 @@ impl State {
         if let Some(tell) = self.script.turn().and_then(|place| self.turns.remove(&place)) {
             let _ = tell.send(());
         }
-        if self.script.is_over() {
+        if self.script.is_free() {
             for (_, (_, tell)) in std::mem::take(&mut self.beyond) {
                 let _ = tell.send(());
             }

@@ -3,7 +3,7 @@
 //! An event waits until it is the next one. Who it is, is in the event itself: its
 //! control and its call have the same names in every run. What a control does without
 //! waiting, such as giving up a call, is crossed off wherever it stands. When all has
-//! happened again the process goes on by itself.
+//! happened again the process goes on by itself; or it ends, if it did.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub enum Claim {
     At(Place),
     /// Nowhere in what is left: behind the end, or it should not happen.
     Beyond,
-    /// The script is over.
+    /// The script is over, and the process went on.
     Free,
 }
 
@@ -50,6 +50,9 @@ pub struct Script {
     /// A control runs on from the last event, and others wait until it stands again:
     /// so what they share inside the process is used in the same order.
     is_running: bool,
+    /// Whether the process ended after the last event.
+    must_end: bool,
+    lasted: Duration,
     last_number: EventNumber,
     differs: Option<Differs>,
 }
@@ -59,6 +62,7 @@ impl Script {
     pub fn new(entries: impl IntoIterator<Item = Entry>) -> Self {
         let mut script = Self::default();
         let mut seen: BTreeMap<ControlId, RealTime> = BTreeMap::new();
+        let mut last = RealTime::default();
         for entry in entries {
             let moment = match entry {
                 Entry::Event(moment) => moment,
@@ -75,20 +79,29 @@ impl Script {
             }
             let control = moment.kind.control().cloned();
             let before = control.and_then(|control| seen.insert(control, moment.at));
-            let took = before.map_or(Duration::ZERO, |before| moment.at.since(before));
+            // Nobody knows when a control set out that has done nothing before.
+            let before = before.unwrap_or(last);
+            last = last.max(moment.at);
+            let took = moment.at.since(before);
             let place = Place(script.steps.len());
             let key = moment.kind.identity();
             script.places.entry(key).or_default().push_back(place);
             let (number, kind) = (moment.number, moment.kind);
             script.steps.push(Step { number, kind, took, is_done: false });
         }
+        script.lasted = last.since(RealTime::default());
         script.skip();
         script
     }
 
+    /// The same of a process that ended by itself.
+    pub fn to_the_end(entries: impl IntoIterator<Item = Entry>) -> Self {
+        Self { must_end: true, ..Self::new(entries) }
+    }
+
     /// An event comes. It keeps the place until it has happened or is put back.
     pub fn claim(&mut self, kind: &EventKind) -> Claim {
-        if self.is_over() {
+        if self.is_free() {
             return Claim::Free;
         }
         let key = kind.identity();
@@ -225,6 +238,21 @@ impl Script {
         self.next == self.steps.len()
     }
 
+    /// Whether the process goes on by itself.
+    pub fn is_free(&self) -> bool {
+        self.is_over() && !self.must_end
+    }
+
+    /// Whether the process ends when all has happened again.
+    pub fn must_end(&self) -> bool {
+        self.must_end
+    }
+
+    /// How long all of it took when it was recorded.
+    pub fn lasted(&self) -> Duration {
+        self.lasted
+    }
+
     /// How many events have happened again, and of how many.
     pub fn count(&self) -> (u64, u64) {
         (self.done, self.steps.len() as u64)
@@ -332,6 +360,23 @@ mod tests {
         script.happens(last, &a);
         assert!(script.is_over() && script.claim(&a) == Claim::Free);
         assert_eq!((script.count(), script.happens_beyond()), ((3, 3), EventNumber(4)));
+    }
+
+    #[test]
+    fn nothing_more_happens_where_the_process_ended() {
+        let x = point("a", "x");
+        let moment = Moment {
+            number: EventNumber(1),
+            at: RealTime::from_nanos(7),
+            delay: Delay::ZERO,
+            kind: x.clone(),
+        };
+        let mut script = Script::to_the_end([Entry::Event(moment)]);
+        let first = place(&mut script, &x);
+        script.happens(first, &x);
+        assert!(script.is_over() && !script.is_free() && script.must_end());
+        assert_eq!(script.claim(&x), Claim::Beyond);
+        assert_eq!(script.lasted(), Duration::from_nanos(7));
     }
 
     #[test]
