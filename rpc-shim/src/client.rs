@@ -8,7 +8,7 @@ use ddbx_protocol::{
     CallId, CallPath, Delay, End, EventKind, EventNumber, Gate, MethodName, RpcEvent, Stack,
     VirtualTime,
 };
-use ddbx_satellite::driver::{Armed, Captured, Handle, Passed, TimerOf, Visit};
+use ddbx_satellite::driver::{Abroad, Armed, Captured, Handle, Passed, TimerOf, Visit};
 use serde::Serialize;
 use tarpc::client::stub::Stub;
 use tarpc::client::{Channel, RpcError};
@@ -81,7 +81,10 @@ where
         let answered = async {
             let request = Traced::With(Box::new(meta), request);
             let (meta, outcome) = match satellite.is_replay() {
-                true => Box::pin(self.exchange_to_the_end(ctx, request)).await,
+                true => {
+                    let abroad = satellite.leaves(&call.id);
+                    Box::pin(self.exchange_to_the_end(abroad, ctx, request)).await
+                }
                 false => self.exchange(ctx, request).await,
             };
             if let Some(meta) = &meta {
@@ -143,11 +146,16 @@ where
     /// hear of that now but where it did.
     async fn exchange_to_the_end(
         &self,
+        abroad: Abroad,
         ctx: context::Context,
         request: TracedRequest<Req>,
     ) -> (Option<Box<ResponseMeta>>, Result<Resp, RpcError>) {
         let client = self.clone();
-        let exchanged = tokio::spawn(async move { client.exchange(ctx, request).await }).await;
+        let exchange = async move {
+            let _abroad = abroad;
+            client.exchange(ctx, request).await
+        };
+        let exchanged = tokio::spawn(exchange).await;
         exchanged.unwrap_or((None, Err(RpcError::Shutdown)))
     }
 }

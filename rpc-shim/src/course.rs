@@ -1,13 +1,15 @@
 //! What concerns the course of events in a process, as the environment or a test says:
 //! they are recorded, they are shaken, or they follow a recording.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use ddbx_protocol::SessionName;
+use ddbx_protocol::{CallId, End, EventKind, SessionName};
 use ddbx_recording::{
-    Entry, Keep, NewProcess, Options, Recording, SessionManifest, Tail, join, session_in,
+    Entry, Keep, Log, Moment, NewProcess, Options, ReadError, Recording, SessionManifest, Tail,
+    join, session_in,
 };
 use ddbx_satellite::driver::{Course, Handle, Perturbation};
 use ddbx_satellite::logic::script::Script;
@@ -99,17 +101,45 @@ impl Wanted {
 fn script(satellite: &Handle, directory: &Path) -> Result<Script, String> {
     let recording = Recording::open(directory).map_err(|error| error.to_string())?;
     let (name, start) = (satellite.name(), satellite.start_number());
-    let mut logs = recording.logs().iter();
-    let log = logs.find(|log| log.manifest().process == name && log.manifest().start == start);
-    let log = log.ok_or_else(|| format!("{} has no log of it", directory.display()))?;
-    let mut reader = log.read().map_err(|error| error.to_string())?;
-    // Whoever began the replay has judged what cannot be read.
+    let is_own = |log: &Log| log.manifest().process == name && log.manifest().start == start;
+    let own = recording.logs().iter().find(|log| is_own(log));
+    let own = own.ok_or_else(|| format!("{} has no log of it", directory.display()))?;
+    let (own, tail) = read(own).map_err(|error| error.to_string())?;
+    if tail != Tail::Closed {
+        return Ok(Script::new(own));
+    }
+    let is_made = |kind: &EventKind| matches!(kind, EventKind::CallSent { .. });
+    let made: BTreeSet<CallId> = calls(&own, is_made).cloned().collect();
+    let mut handled = BTreeSet::new();
+    for log in recording.logs().iter().filter(|log| !is_own(log)) {
+        let (entries, _) = read(log).map_err(|error| error.to_string())?;
+        let own = calls(&entries, is_end).filter(|call| made.contains(call));
+        handled.extend(own.cloned());
+    }
+    Ok(Script::to_the_end(own, handled))
+}
+
+/// As far as it can be read: whoever began the replay has judged what cannot.
+fn read(log: &Log) -> Result<(Vec<Entry>, Tail), ReadError> {
+    let mut reader = log.read()?;
     let read = std::iter::from_fn(|| reader.read().ok().flatten());
-    let entries: Vec<Entry> = read.map(|recorded| recorded.entry).collect();
-    Ok(match reader.tail() {
-        Tail::Closed => Script::to_the_end(entries),
-        Tail::Open(_) | Tail::Torn(_) => Script::new(entries),
+    let entries = read.map(|recorded| recorded.entry).collect();
+    Ok((entries, reader.tail()))
+}
+
+fn calls<'a>(
+    entries: &'a [Entry],
+    is_wanted: impl Fn(&EventKind) -> bool,
+) -> impl Iterator<Item = &'a CallId> {
+    entries.iter().filter_map(move |entry| match entry {
+        Entry::Event(Moment { kind, .. }) if is_wanted(kind) => kind.call(),
+        _ => None,
     })
+}
+
+/// Whether a handler has come to an end.
+fn is_end(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::ReturnSent { .. } | EventKind::Cancelled { end: End::Callee, .. })
 }
 
 /// `SEED:MICROSECONDS`.

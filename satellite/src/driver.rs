@@ -32,7 +32,7 @@ pub use course::{Course, Perturbation};
 pub use fragments::stands;
 pub use inbox::{Inbox, Send as SendToCentral};
 pub use pass::{Arrival, Captured, Passed, Visit};
-pub use replay::InTurn;
+pub use replay::{Abroad, InTurn};
 pub use timers::Armed;
 
 /// How long the thread sleeps when there is nothing to wait for: then it looks

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use ddbx_protocol::replay::AtTurn;
-use ddbx_protocol::{Delay, EventKind, EventNumber, Progress};
+use ddbx_protocol::{CallId, Delay, EventKind, EventNumber, Progress};
 use tokio::sync::oneshot;
 
 use super::{Handle, fragments};
@@ -204,6 +204,22 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// A call is on its way, or being handled elsewhere.
+pub struct Abroad {
+    satellite: Handle,
+    call: CallId,
+}
+
+impl Drop for Abroad {
+    fn drop(&mut self) {
+        if let Some(replay) = self.satellite.replay() {
+            let mut state = replay.lock();
+            state.script.is_back(&self.call);
+            state.call_next();
+        }
+    }
+}
+
 /// An event may happen now. If this is dropped instead, it does not.
 pub struct InTurn<'a> {
     satellite: &'a Handle,
@@ -229,6 +245,14 @@ impl InTurn<'_> {
 }
 
 impl Handle {
+    /// In a replay a call leaves, until what this gives is dropped.
+    pub fn leaves(&self, call: &CallId) -> Abroad {
+        if let Some(replay) = self.replay() {
+            replay.ask(|script| script.leaves(call));
+        }
+        Abroad { satellite: self.clone(), call: call.clone() }
+    }
+
     /// Waits until an event may happen of which more is known when it does: before a
     /// lock is taken, for instance. Without a replay that is at once.
     pub async fn turn(&self, event: impl FnOnce() -> EventKind) -> InTurn<'_> {

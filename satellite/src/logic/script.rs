@@ -5,7 +5,7 @@
 //! waiting, such as giving up a call, is crossed off wherever it stands. When all has
 //! happened again the process goes on by itself; or it ends, if it did.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use ddbx_protocol::replay::{Differs, Next};
@@ -52,6 +52,10 @@ pub struct Script {
     is_running: bool,
     /// Whether the process ended after the last event.
     must_end: bool,
+    /// Then: its calls that others have handled to some end.
+    handled: BTreeSet<CallId>,
+    /// Those of them that are on their way or being handled.
+    abroad: BTreeSet<CallId>,
     lasted: Duration,
     last_number: EventNumber,
     differs: Option<Differs>,
@@ -94,9 +98,13 @@ impl Script {
         script
     }
 
-    /// The same of a process that ended by itself.
-    pub fn to_the_end(entries: impl IntoIterator<Item = Entry>) -> Self {
-        Self { must_end: true, ..Self::new(entries) }
+    /// The same of a process that ended by itself, and of whose calls others have handled
+    /// these to some end.
+    pub fn to_the_end(
+        entries: impl IntoIterator<Item = Entry>,
+        handled: impl IntoIterator<Item = CallId>,
+    ) -> Self {
+        Self { must_end: true, handled: handled.into_iter().collect(), ..Self::new(entries) }
     }
 
     /// An event comes. It keeps the place until it has happened or is put back.
@@ -123,7 +131,31 @@ impl Script {
 
     /// Which event may happen now, if it comes.
     pub fn turn(&self) -> Option<Place> {
-        (!self.is_running && !self.is_over()).then_some(Place(self.next))
+        let may_be = !self.is_running && !self.is_over() && !self.is_needed();
+        may_be.then_some(Place(self.next))
+    }
+
+    /// Whether others need the process to be there: when it ends they drop what they do
+    /// for it, if it has given that up or not. Its last event waits for them, except if they
+    /// wait for that.
+    fn is_needed(&self) -> bool {
+        let is_last = |(at, step): (usize, &Step)| at == self.next || is_past(step);
+        let left = self.steps.iter().enumerate().skip(self.next);
+        !self.abroad.is_empty()
+            && !self.steps[self.next].kind.is_departure()
+            && left.map(is_last).all(|is_last| is_last)
+    }
+
+    /// A call leaves the process.
+    pub fn leaves(&mut self, call: &CallId) {
+        if self.handled.contains(call) {
+            self.abroad.insert(call.clone());
+        }
+    }
+
+    /// An answer to it is there, whether anybody wants it or not.
+    pub fn is_back(&mut self, call: &CallId) {
+        self.abroad.remove(call);
     }
 
     /// The event at this place happens.
@@ -275,7 +307,6 @@ impl Script {
     }
 
     fn skip(&mut self) {
-        let is_past = |step: &Step| step.is_done || is_optional(&step.kind);
         while self.steps.get(self.next).is_some_and(is_past) {
             self.finish(Place(self.next));
             self.next += 1;
@@ -287,6 +318,10 @@ impl Script {
             self.done += 1;
         }
     }
+}
+
+fn is_past(step: &Step) -> bool {
+    step.is_done || is_optional(&step.kind)
 }
 
 /// Nobody waits for a call to be given up: if it is not, it gets no answer either.
@@ -371,12 +406,32 @@ mod tests {
             delay: Delay::ZERO,
             kind: x.clone(),
         };
-        let mut script = Script::to_the_end([Entry::Event(moment)]);
+        let mut script = Script::to_the_end([Entry::Event(moment)], []);
         let first = place(&mut script, &x);
         script.happens(first, &x);
         assert!(script.is_over() && !script.is_free() && script.must_end());
         assert_eq!(script.claim(&x), Claim::Beyond);
         assert_eq!(script.lasted(), Duration::from_nanos(7));
+    }
+
+    #[test]
+    fn a_process_ends_when_nobody_works_for_it_any_more() {
+        let ended = EventKind::Ended { control: control("a") };
+        let moment = |(number, kind)| {
+            let (at, delay) = (RealTime::default(), Delay::ZERO);
+            Entry::Event(Moment { number: EventNumber(number), at, delay, kind })
+        };
+        let events = [(1, point("a", "x")), (2, ended.clone())].map(moment);
+        let mut script = Script::to_the_end(events, [call("a", 1)]);
+        script.leaves(&call("a", 1));
+        script.leaves(&call("a", 2));
+        let first = place(&mut script, &point("a", "x"));
+        assert!(script.is_turn(first), "it is not the last");
+        script.happens(first, &point("a", "x"));
+        let last = place(&mut script, &ended);
+        assert!(!script.is_turn(last));
+        script.is_back(&call("a", 1));
+        assert!(script.is_turn(last), "nobody has handled the other one");
     }
 
     #[test]
