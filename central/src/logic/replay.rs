@@ -318,8 +318,17 @@ mod tests {
     fn view(process: &str, next: Option<EventKind>, idle: Duration) -> ReplayView {
         let number = EventNumber(5);
         let next = next.map(|kind| Next { number, kind, took: Duration::ZERO });
-        let (waiting, recent, differs) = (Vec::new(), Vec::new(), None);
-        let progress = Progress { done: 4, of: 9, next, idle, waiting, recent, differs };
+        let progress = Progress {
+            done: 4,
+            of: 9,
+            next,
+            must_end: false,
+            lasted: Duration::ZERO,
+            idle,
+            waiting: Vec::new(),
+            recent: Vec::new(),
+            differs: None,
+        };
         ReplayView { process: process.to_owned(), start: 1, is_there: true, progress }
     }
 
@@ -355,7 +364,7 @@ mod tests {
         let Verdict::Diverged(divergence) = judge.look(&[view.clone()], LONG) else {
             panic!("it does something else");
         };
-        assert_eq!(divergence.actual, Some(point("p/main", "b")));
+        assert_eq!(divergence.actual, point("p/main", "b"));
         assert!(divergence.to_string().contains("at p:5"), "{divergence}");
         // While somebody is held, nobody is slow.
         assert_eq!(judge.look(&[view.clone()], Duration::from_secs(1)), Verdict::GoesOn);
@@ -373,6 +382,24 @@ mod tests {
             panic!("it differs");
         };
         assert!(divergence.to_string().contains("from      q:8, and not q:7"), "{divergence}");
+    }
+
+    #[test]
+    fn a_process_that_ended_must_end() {
+        let judge = judge(&["p"]);
+        let mut view = view("p", None, LONG);
+        view.progress.must_end = true;
+        let Verdict::Stalled(missing) = judge.look(&[view.clone()], LONG) else {
+            panic!("it is still there");
+        };
+        assert_eq!(missing[0].to_string(), "p has done all that it did, and does not end");
+        view.progress.waiting = vec![AtTurn { kind: point("p/main", "more"), number: None }];
+        let Verdict::Diverged(divergence) = judge.look(&[view.clone()], LONG) else {
+            panic!("it goes on");
+        };
+        assert!(divergence.to_string().contains("expected  the end of p"), "{divergence}");
+        view.is_there = false;
+        assert_eq!(judge.look(&[view], LONG), Verdict::Over);
     }
 
     #[test]
