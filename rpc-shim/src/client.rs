@@ -81,6 +81,8 @@ where
         let answered = async {
             let request = Traced::With(Box::new(meta), request);
             let (meta, outcome) = match satellite.is_replay() {
+                // The caller gave it up before it arrived: so it does not.
+                true if satellite.is_lost(&call.id) => std::future::pending().await,
                 true => {
                     let abroad = satellite.leaves(&call.id);
                     Box::pin(self.exchange_to_the_end(abroad, ctx, request)).await

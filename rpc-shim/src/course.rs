@@ -105,18 +105,21 @@ fn script(satellite: &Handle, directory: &Path) -> Result<Script, String> {
     let own = recording.logs().iter().find(|log| is_own(log));
     let own = own.ok_or_else(|| format!("{} has no log of it", directory.display()))?;
     let (own, tail) = read(own).map_err(|error| error.to_string())?;
-    if tail != Tail::Closed {
-        return Ok(Script::new(own));
-    }
-    let is_made = |kind: &EventKind| matches!(kind, EventKind::CallSent { .. });
     let made: BTreeSet<CallId> = calls(&own, is_made).cloned().collect();
+    // Those that were given up; less those that arrived, they never did.
+    let mut lost: BTreeSet<CallId> = calls(&own, is_given_up).cloned().collect();
     let mut handled = BTreeSet::new();
-    for log in recording.logs().iter().filter(|log| !is_own(log)) {
+    for log in recording.logs() {
         let (entries, _) = read(log).map_err(|error| error.to_string())?;
-        let own = calls(&entries, is_end).filter(|call| made.contains(call));
-        handled.extend(own.cloned());
+        calls(&entries, is_arrival).for_each(|call| _ = lost.remove(call));
+        let ended = calls(&entries, is_end).filter(|call| !is_own(log) && made.contains(call));
+        handled.extend(ended.cloned());
     }
-    Ok(Script::to_the_end(own, handled))
+    let script = match tail {
+        Tail::Closed => Script::to_the_end(own, handled),
+        Tail::Open(_) | Tail::Torn(_) => Script::new(own),
+    };
+    Ok(script.without(lost))
 }
 
 /// As far as it can be read: whoever began the replay has judged what cannot.
@@ -135,6 +138,19 @@ fn calls<'a>(
         Entry::Event(Moment { kind, .. }) if is_wanted(kind) => kind.call(),
         _ => None,
     })
+}
+
+fn is_made(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::CallSent { .. })
+}
+
+fn is_given_up(kind: &EventKind) -> bool {
+    use EventKind::{Cancelled, DeadlineExpired};
+    matches!(kind, Cancelled { end: End::Caller, .. } | DeadlineExpired { end: End::Caller, .. })
+}
+
+fn is_arrival(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::CallArrived { .. })
 }
 
 /// Whether a handler has come to an end.

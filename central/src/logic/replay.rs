@@ -109,7 +109,8 @@ impl Judge {
                 // Nobody knows how long after the last event it ended.
                 None if must_still_end(view) => {
                     let last = recent.last().map_or(0, |(number, _)| number.0);
-                    let actual = waiting.first().map(|at| at.kind.clone());
+                    let own = waiting.iter().find(|at| is_own(&at.kind));
+                    let actual = own.map(|at| at.kind.clone());
                     ((EventNumber(last + 1), None), actual, self.patience + *lasted)
                 }
                 None => continue,

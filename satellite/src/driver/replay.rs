@@ -245,6 +245,11 @@ impl InTurn<'_> {
 }
 
 impl Handle {
+    /// Whether this is a replay, and a call never arrived in it.
+    pub fn is_lost(&self, call: &CallId) -> bool {
+        self.replay().is_some_and(|replay| replay.ask(|script| script.is_lost(call)))
+    }
+
     /// In a replay a call leaves, until what this gives is dropped.
     pub fn leaves(&self, call: &CallId) -> Abroad {
         if let Some(replay) = self.replay() {

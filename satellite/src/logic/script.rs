@@ -54,7 +54,9 @@ pub struct Script {
     must_end: bool,
     /// Then: its calls that others have handled to some end.
     handled: BTreeSet<CallId>,
-    /// Those of them that are on their way or being handled.
+    /// Its calls that never arrived.
+    lost: BTreeSet<CallId>,
+    /// Those that others handle which are on their way or being handled.
     abroad: BTreeSet<CallId>,
     lasted: Duration,
     last_number: EventNumber,
@@ -105,6 +107,16 @@ impl Script {
         handled: impl IntoIterator<Item = CallId>,
     ) -> Self {
         Self { must_end: true, handled: handled.into_iter().collect(), ..Self::new(entries) }
+    }
+
+    /// The same, in which these calls of the process do not arrive anywhere.
+    pub fn without(self, lost: BTreeSet<CallId>) -> Self {
+        Self { lost, ..self }
+    }
+
+    /// Whether a call never arrived.
+    pub fn is_lost(&self, call: &CallId) -> bool {
+        self.lost.contains(call)
     }
 
     /// An event comes. It keeps the place until it has happened or is put back.
