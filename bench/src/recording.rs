@@ -29,11 +29,11 @@ const BYTES_PER_EVENT_MAX: f64 = 16.0;
 #[derive(Args)]
 pub struct RecordingArgs {
     /// How often customers come to every shop
-    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
     /// How long they stay, in milliseconds
-    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u64).range(1..))]
     window_ms: u64,
 }
 
@@ -47,7 +47,7 @@ struct Row {
     recorded: Option<Recorded>,
 }
 
-/// To what was measured beside it, with recording off.
+/// To what was measured in the same round with recording off, in both shops.
 #[derive(Serialize)]
 struct Ratio {
     quartile: f64,
@@ -104,6 +104,7 @@ fn measure(args: &RecordingArgs) -> io::Result<[Row; 4]> {
     }
     let traffic = length * (args.rounds + 1);
     let mut rows = Vec::new();
+    let off = [&windows[0][..], &windows[1][..]];
     for ((variant, record), (shop, own)) in VARIANTS.iter().zip(shops.iter_mut().zip(&windows)) {
         let recording = shop.close()?;
         let is_recorded = *record != Record::Nothing;
@@ -111,9 +112,9 @@ fn measure(args: &RecordingArgs) -> io::Result<[Row; 4]> {
         rows.push(Row {
             variant,
             orders_per_second: median(own, |window| window.orders_per_second),
-            throughput: Ratio::of(own, &windows[0], |window| window.orders_per_second),
+            throughput: Ratio::of(own, off, |window| window.orders_per_second),
             cpu_micros_per_order: median(own, |window| window.cpu_per_order.as_secs_f64() * 1e6),
-            cpu: Ratio::of(own, &windows[0], |window| window.cpu_per_order.as_secs_f64()),
+            cpu: Ratio::of(own, off, |window| window.cpu_per_order.as_secs_f64()),
             recorded,
         });
     }
@@ -137,10 +138,9 @@ impl Recorded {
 }
 
 impl Ratio {
-    /// Each window over the one of the same round.
-    fn of(windows: &[Window], off: &[Window], of: fn(&Window) -> f64) -> Self {
-        let ratios = windows.iter().zip(off).map(|(window, off)| of(window) / of(off));
-        let ratios = sorted(ratios);
+    fn of(windows: &[Window], off: [&[Window]; 2], of: fn(&Window) -> f64) -> Self {
+        let mean = off[0].iter().zip(off[1]).map(|(one, other)| f64::midpoint(of(one), of(other)));
+        let ratios = sorted(windows.iter().zip(mean).map(|(window, mean)| of(window) / mean));
         let at = |quarter: usize| ratios[(ratios.len() - 1) * quarter / 4];
         Self { quartile: at(1), median: at(2), upper_quartile: at(3) }
     }

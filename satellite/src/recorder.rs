@@ -15,9 +15,9 @@ use ddbx_recording::{Entry, Files, LogWriter, Moment, Options, Queue};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How often the queue is emptied. With what an entry may wait in the writer, it is
-/// written within 50 ms.
-const DRAINED: Duration = Duration::from_millis(10);
+/// How often the queue is emptied, and all of it written: so within 50 ms, also if this
+/// thread is late. More often would cost more: that is what wakes it.
+const DRAINED: Duration = Duration::from_millis(25);
 
 /// How long the end of the process waits for the disk.
 const LAST_CHANCE: Duration = Duration::from_secs(2);
@@ -81,6 +81,7 @@ impl Recorder {
             is_over: AtomicBool::new(false),
             goes_on: watch::Sender::default(),
         });
+        let options = Options { write_after: Duration::ZERO, ..options };
         let writer = LogWriter::new(files, process, options);
         let own = shared.clone();
         let name = "ddbx-recorder".to_owned();
