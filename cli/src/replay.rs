@@ -18,6 +18,8 @@ use ddbx_central::driver::Session;
 use ddbx_protocol::control::{ProcessState, Reply, Request, Wanted};
 use ddbx_recording::{Keep, NotReplayable, Recording, SessionManifest, create, is_replayable};
 
+use tokio::sync::watch;
+
 use crate::central::{self, Open};
 use crate::exit::Failure;
 use crate::run::config::Config;
@@ -182,10 +184,11 @@ async fn replay(
         stop: || stops.clone().told(),
         before_teardown: async {},
     };
+    let (outlast, exited) = watch::channel(BTreeSet::new());
     let options = Options {
         headless: args.headless,
         ready_timeout: args.ready_timeout,
-        outlasts_exits: true,
+        outlast: Some(outlast),
         ..Options::default()
     };
     let shows_progress = std::io::stderr().is_terminal() && !args.headless;
@@ -195,7 +198,7 @@ async fn replay(
     let session = open.session.clone();
     let ended = tokio::select! {
         ended = &mut running => ended,
-        () = following.follow(&session) => {
+        () = following.follow(&session, exited) => {
             stops.tell();
             running.await
         }

@@ -238,6 +238,19 @@ impl EventKind {
         }
     }
 
+    /// What a control does by itself is done in a frame: by the handler of a call, or where
+    /// it began. None of what it is told, and where time runs out.
+    pub fn own_frame(&self) -> Option<(&ControlId, Option<CallPath>)> {
+        let frame = match self {
+            Self::CallSent { call, .. } => call.path.outer(),
+            Self::ReturnSent { call } => Some(call.path.clone()),
+            Self::Point { call, .. } | Self::Entered { call, .. } => call.clone(),
+            Self::Ended { .. } => None,
+            _ => return None,
+        };
+        Some((self.control()?, frame))
+    }
+
     /// The method, where that is known.
     pub fn method(&self) -> Option<&MethodName> {
         match self {

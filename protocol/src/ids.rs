@@ -150,6 +150,12 @@ impl CallPath {
         }
     }
 
+    /// The call in whose handler this one is made; none where its control began.
+    pub fn outer(&self) -> Option<Self> {
+        let (_, outer) = self.0.split_last()?;
+        (!outer.is_empty()).then(|| Self(outer.into()))
+    }
+
     /// A path of these numbers: one at least, and not too many.
     pub fn new(numbers: &[u32]) -> Option<Self> {
         (1..=Self::DEPTH_MAX).contains(&numbers.len()).then(|| Self(numbers.into()))

@@ -104,12 +104,18 @@ impl Judge {
             let (expected, actual, hesitation) = match next {
                 Some(next) => {
                     let expected = (next.number, Some(next.kind.clone()));
-                    (expected, instead(next, waiting), HESITATION + 2 * next.took)
+                    let instead = instead(next, waiting);
+                    // One that was recorded may just wait for its turn beside the next one.
+                    let hesitation = match instead {
+                        Some(AtTurn { number: Some(_), .. }) => self.patience.max(HESITATION),
+                        _ => HESITATION,
+                    };
+                    (expected, instead.map(|at| at.kind.clone()), hesitation + 2 * next.took)
                 }
                 // Nobody knows how long after the last event it ended.
                 None if must_still_end(view) => {
                     let last = recent.last().map_or(0, |(number, _)| number.0);
-                    let own = waiting.iter().find(|at| is_own(&at.kind));
+                    let own = waiting.iter().find(|at| at.kind.own_frame().is_some());
                     let actual = own.map(|at| at.kind.clone());
                     ((EventNumber(last + 1), None), actual, self.patience + *lasted)
                 }
@@ -183,24 +189,11 @@ fn must_still_end(view: &ReplayView) -> bool {
 
 /// What the control of the next event does instead, if that is for the control to do
 /// and it stands before another one.
-fn instead(next: &Next, waiting: &[AtTurn]) -> Option<EventKind> {
-    let control = next.kind.control().filter(|_| is_own(&next.kind))?;
-    let of_control = |at: &&AtTurn| at.kind.control() == Some(control) && is_own(&at.kind);
+fn instead<'a>(next: &Next, waiting: &'a [AtTurn]) -> Option<&'a AtTurn> {
+    let frame = next.kind.own_frame()?;
+    let of_frame = |at: &&AtTurn| at.kind.own_frame().as_ref() == Some(&frame);
     // One that was not recorded at all says more.
-    let found = waiting.iter().filter(of_control).min_by_key(|at| at.number.is_some());
-    found.map(|at| at.kind.clone())
-}
-
-/// Whether a control does it by itself: it is not told to, and no time runs out.
-fn is_own(kind: &EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::CallSent { .. }
-            | EventKind::ReturnSent { .. }
-            | EventKind::Point { .. }
-            | EventKind::Ended { .. }
-            | EventKind::Entered { .. }
-    )
+    waiting.iter().filter(of_frame).min_by_key(|at| at.number.is_some())
 }
 
 fn divergence(

@@ -6,19 +6,18 @@ use std::time::{Duration, Instant};
 
 use ddbx_central::driver::Session;
 use ddbx_central::logic::replay::{Judge, Run, Verdict};
+use ddbx_protocol::ProcessName;
 use ddbx_protocol::control::{ReplayView, Reply, Request};
 use ddbx_protocol::replay::Progress;
 use ddbx_recording::Recording;
 use indicatif::{ProgressBar, ProgressStyle};
+use tokio::sync::watch;
 
 use super::{ReplayArgs, compare, is_attached, shown};
 use crate::run::config::Config;
 
 /// How often to look.
 const LOOKS: Duration = Duration::from_millis(50);
-
-/// How long a process that exited then may take to exit now.
-const EXITS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Follows a replay to its end.
 pub(super) struct Following<'a> {
@@ -72,17 +71,22 @@ impl<'a> Following<'a> {
 
     /// Until all has happened again and who exited then has exited, or until that
     /// cannot come about.
-    pub(super) async fn follow(&mut self, session: &Session) {
+    pub(super) async fn follow(
+        &mut self,
+        session: &Session,
+        mut exited: watch::Receiver<BTreeSet<ProcessName>>,
+    ) {
         while self.verdict.is_none() {
             tokio::time::sleep(LOOKS).await;
             let verdict = self.look(session);
             self.verdict = (verdict != Verdict::GoesOn).then_some(verdict);
         }
-        if self.verdict == Some(Verdict::Over) {
-            let until = Instant::now() + EXITS_WITHIN;
-            while Instant::now() < until && !self.have_exited(session) {
-                tokio::time::sleep(LOOKS).await;
-            }
+        if self.verdict == Some(Verdict::Over)
+            && let Some(seal) = self.recording.seal()
+        {
+            let all = |exited: &BTreeSet<_>| seal.exits.keys().all(|name| exited.contains(name));
+            // A process that has left the session may still have to exit.
+            let _ = tokio::time::timeout(self.patience, exited.wait_for(all)).await;
         }
     }
 
@@ -180,15 +184,6 @@ impl<'a> Following<'a> {
             self.gone.insert(run.clone(), last.progress.clone());
         }
         Some(last.progress)
-    }
-
-    /// Whether all have exited who exited when it was recorded.
-    fn have_exited(&self, session: &Session) -> bool {
-        let Some(seal) = self.recording.seal() else { return true };
-        let Some(Reply::Replay(views)) = session.request(Request::Replay) else { return true };
-        let exited =
-            |view: &ReplayView| seal.exits.keys().any(|name| name.as_str() == view.process);
-        !views.iter().any(|view| view.is_there && exited(view))
     }
 }
 

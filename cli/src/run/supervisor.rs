@@ -1,5 +1,6 @@
 //! Starts the processes of a run in order, watches them, and leaves none behind.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ddbx_protocol::ProcessName;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -44,14 +45,15 @@ pub struct Options {
     pub ready_timeout: Duration,
     /// What looks at the lines that are printed before the end of the run.
     pub alarm: Option<Arc<Alarm>>,
-    /// Whether it is over only when all have exited, or when told to stop.
-    pub outlasts_exits: bool,
+    /// Who is told of those that have exited, and says when it is over: otherwise it is when
+    /// all have.
+    pub outlast: Option<watch::Sender<BTreeSet<ProcessName>>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (grace, ready_timeout) = (Duration::from_secs(3), Duration::from_secs(60));
-        Self { headless: false, grace, ready_timeout, alarm: None, outlasts_exits: false }
+        Self { headless: false, grace, ready_timeout, alarm: None, outlast: None }
     }
 }
 
@@ -332,7 +334,13 @@ impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
         }
         let all_exited = self.waiting.is_empty() && self.running().next().is_none();
         let failed = exit.code != 0 && !self.somebody_ends_it();
-        let ends_it = !self.options.outlasts_exits && (child.process.ends_run || failed);
+        let ends_it = match &self.options.outlast {
+            Some(tell) => {
+                tell.send_modify(|exited| _ = exited.insert(child.name.clone()));
+                false
+            }
+            None => child.process.ends_run || failed,
+        };
         let over = ends_it || all_exited;
         Ok(over.then_some(Ending::Code(exit.code)))
     }

@@ -141,8 +141,9 @@ impl Handle {
         // Not while the satellite is locked: this runs the program's own code.
         let captured = matched.then(capture);
         let delay = visit.delay.unwrap_or_default();
+        // In a replay the order is known: only what the user holds waits.
         let strand = Strand {
-            is_free: visit.is_free,
+            is_free: visit.is_free || self.is_replay(),
             ..Strand::new(self.new_strand(), visit.stack.clone(), delay)
         };
         Arrived { strand, gate, captured, conditions }
@@ -160,8 +161,9 @@ impl Handle {
             let mut core = self.lock();
             let now = self.now();
             let verdict = match visit.delay {
-                None => core.satellite.handle_newcomer(now, &strand, &gate),
-                Some(delay) => {
+                None if !self.is_replay() => core.satellite.handle_newcomer(now, &strand, &gate),
+                delay => {
+                    let delay = delay.unwrap_or_else(|| core.satellite.floor());
                     strand.delay = core.woken(now, visit.inside, delay);
                     core.satellite.handle_event(now, &strand, &gate)
                 }

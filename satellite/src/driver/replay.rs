@@ -101,7 +101,7 @@ impl Replay {
             let (number, kind) = state.script.at(*place);
             AtTurn { kind: kind.clone(), number: Some(number) }
         });
-        let beyond = state.beyond.values();
+        let beyond = state.beyond.values().filter(|(kind, _)| !may_never_come(kind));
         let beyond = beyond.map(|(kind, _)| AtTurn { kind: kind.clone(), number: None });
         Progress {
             done,
@@ -145,6 +145,12 @@ impl State {
             }
         }
     }
+}
+
+/// Whether somebody is always prepared for it.
+fn may_never_come(kind: &EventKind) -> bool {
+    use EventKind::{Cancelled, DeadlineExpired, Fired};
+    matches!(kind, DeadlineExpired { .. } | Fired { .. } | Cancelled { .. })
 }
 
 enum Claimed {

@@ -10,6 +10,8 @@ use tarpc::context::{self, Context};
 use tarpc::server::Channel as _;
 use tarpc::tokio_serde::formats::{Bincode, Json};
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use crate::luck;
 use crate::stage::Stage;
 
@@ -30,7 +32,7 @@ trait Auditor {
 
 type ToAuditor = AuditorClient<Client<AuditorRequest, AuditorResponse>>;
 
-pub async fn serve_bank(stage: &Stage) {
+pub async fn serve_bank(stage: &Stage, is_polite: bool) {
     let channel = stage.connect("auditor", Json::default()).await;
     let bank = Account {
         auditor: AuditorClient::from(stage.process.client(channel)),
@@ -39,7 +41,18 @@ pub async fn serve_bank(stage: &Stage) {
     let serve = |channel: tarpc::server::BaseChannel<_, _, _>| {
         channel.execute(stage.process.serve(bank.clone().serve()))
     };
-    stage.serve("bank", Bincode::default, serve).await;
+    tokio::select! {
+        () = stage.serve("bank", Bincode::default, serve) => {}
+        () = asked_to_end(), if is_polite => {
+            let auditor = bank.auditor.clone();
+            let leaves = stage.process.spawn("leaves", async move {
+                ddbx::point!("closing").await;
+                // It may be gone already.
+                let _ = auditor.limit(context::current(), 0).await;
+            });
+            leaves.await.expect("it ends");
+        }
+    }
 }
 
 pub async fn serve_auditor(stage: &Stage, is_silent: bool) {
@@ -48,6 +61,11 @@ pub async fn serve_auditor(stage: &Stage, is_silent: bool) {
         channel.execute(stage.process.serve(auditor.clone().serve()))
     };
     stage.serve("auditor", Json::default, serve).await;
+}
+
+async fn asked_to_end() {
+    let mut asked = signal(SignalKind::terminate()).expect("a signal");
+    asked.recv().await;
 }
 
 #[derive(Clone)]
@@ -119,6 +137,12 @@ pub struct Customers {
     /// Fail if there is less than nothing left
     #[arg(long)]
     fails_if_overdrawn: bool,
+    /// And by a panic
+    #[arg(long)]
+    by_panic: bool,
+    /// Exit in the middle of all that
+    #[arg(long)]
+    exits_early: bool,
     /// Also pay a fee, at the end
     #[arg(long)]
     pays_fee: bool,
@@ -154,11 +178,17 @@ impl Customers {
                 least
             })
         });
+        let customers: Vec<_> = customers.collect();
+        if self.exits_early {
+            luck(12).await;
+            std::process::exit(0);
+        }
         let mut least = 0;
         for customer in futures::future::join_all(customers).await {
             least = least.min(customer.expect("it ends"));
         }
         println!("least {least}");
+        assert!(least >= 0 || !self.by_panic, "overdrawn");
         ExitCode::from(u8::from(self.fails_if_overdrawn && least < 0))
     }
 }

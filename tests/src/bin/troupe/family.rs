@@ -1,7 +1,7 @@
 //! Processes that are started during the run, and end by themselves.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::sync::{Arc, Mutex};
 
 use tarpc::context::{self, Context};
@@ -47,10 +47,16 @@ pub struct Child {
     /// Exit without returning from main
     #[arg(long)]
     exits: bool,
+    /// Exit with another code
+    #[arg(long)]
+    fails: bool,
+    /// Do not end
+    #[arg(long)]
+    stays: bool,
 }
 
 impl Child {
-    pub async fn play(&self, stage: &Stage) {
+    pub async fn play(&self, stage: &Stage) -> ExitCode {
         if self.writes > 0 {
             let channel = stage.connect("board", Bincode::default()).await;
             let board = BoardClient::from(stage.process.client(channel));
@@ -63,6 +69,10 @@ impl Child {
         if self.exits {
             std::process::exit(0);
         }
+        if self.stays {
+            std::future::pending::<()>().await;
+        }
+        ExitCode::from(if self.fails { 7 } else { 0 })
     }
 }
 

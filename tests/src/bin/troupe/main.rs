@@ -28,7 +28,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Role {
     /// Has an account
-    Bank,
+    Bank {
+        /// Do something more when asked to end
+        #[arg(long)]
+        is_polite: bool,
+    },
     /// Is asked by the bank
     Auditor {
         /// Never answer
@@ -50,11 +54,19 @@ enum Role {
     /// Started by the parent
     Child(family::Child),
     /// Calls from outside all controls
-    Outside,
+    Outside {
+        /// Only two calls, side by side
+        #[arg(long)]
+        only_two: bool,
+    },
     /// Lets dice decide
     Dice,
     /// Does nothing that ddbx sees
-    Idle,
+    Idle {
+        /// Do it for ever
+        #[arg(long)]
+        stays: bool,
+    },
 }
 
 #[tokio::main]
@@ -62,7 +74,7 @@ async fn main() -> ExitCode {
     let Cli { dir, role } = Cli::parse();
     let stage = |name: &str| Stage::new(&dir, ddbx::init(name));
     match role {
-        Role::Bank => bank::serve_bank(&stage("bank")).await,
+        Role::Bank { is_polite } => bank::serve_bank(&stage("bank"), is_polite).await,
         Role::Auditor { is_silent } => bank::serve_auditor(&stage("auditor"), is_silent).await,
         Role::Customers(customers) => return customers.play(&stage("customers")).await,
         Role::Leaf => late::serve_leaf(&stage("leaf")).await,
@@ -70,10 +82,15 @@ async fn main() -> ExitCode {
         Role::Askers => late::ask(&stage("askers")).await,
         Role::Board => family::serve_board(&stage("board")).await,
         Role::Parent => family::start_children(&stage("parent"), &dir).await,
-        Role::Child(child) => child.play(&stage(&child.name)).await,
-        Role::Outside => outside::call(&stage("outside")).await,
+        Role::Child(child) => return child.play(&stage(&child.name)).await,
+        Role::Outside { only_two } => outside::call(&stage("outside"), only_two).await,
         Role::Dice => dice::play(&stage("dice")).await,
-        Role::Idle => drop(stage("idle")),
+        Role::Idle { stays } => {
+            let _stage = stage("idle");
+            if stays {
+                std::future::pending().await
+            }
+        }
     }
     ExitCode::SUCCESS
 }

@@ -7,7 +7,7 @@ use crate::family::BoardClient;
 use crate::luck;
 use crate::stage::Stage;
 
-pub async fn call(stage: &Stage) {
+pub async fn call(stage: &Stage, only_two: bool) {
     let channel = stage.connect("board", Bincode::default()).await;
     let board = BoardClient::from(stage.process.client(channel));
     let write = |name: &str| {
@@ -17,6 +17,10 @@ pub async fn call(stage: &Stage) {
             board.write(context::current(), name).await.expect("an answer")
         }
     };
+    if only_two {
+        let (a, b) = tokio::join!(write("a"), write("b"));
+        return println!("joined: {a} {b}");
+    }
     println!("one after the other: {} {}", write("x").await, write("x").await);
     let (a, b, c) = tokio::join!(write("a"), write("b"), write("c"));
     println!("joined: {a} {b} {c}");
