@@ -130,10 +130,10 @@ fn read(log: &Log) -> Result<(Vec<Entry>, Tail), ReadError> {
     Ok((entries, reader.tail()))
 }
 
-fn calls<'a>(
-    entries: &'a [Entry],
+fn calls(
+    entries: &[Entry],
     is_wanted: impl Fn(&EventKind) -> bool,
-) -> impl Iterator<Item = &'a CallId> {
+) -> impl Iterator<Item = &CallId> {
     entries.iter().filter_map(move |entry| match entry {
         Entry::Event(Moment { kind, .. }) if is_wanted(kind) => kind.call(),
         _ => None,

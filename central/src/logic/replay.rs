@@ -336,7 +336,7 @@ mod tests {
         let judge = judge(&["p", "q"]);
         let [p, q] = ["p", "q"].map(|name| view(name, None, LONG));
         assert_eq!(judge.look(&[p.clone(), q], LONG), Verdict::Over);
-        assert_eq!(judge.look(&[p.clone()], PATIENCE), Verdict::GoesOn);
+        assert_eq!(judge.look(std::slice::from_ref(&p), PATIENCE), Verdict::GoesOn);
         let Verdict::Stalled(missing) = judge.look(&[p], LONG) else { panic!("q has not come") };
         assert_eq!(missing[0].to_string(), "q has not come");
     }

@@ -152,10 +152,8 @@ impl Script {
     /// wait for that.
     fn is_needed(&self) -> bool {
         let is_last = |(at, step): (usize, &Step)| at == self.next || is_past(step);
-        let left = self.steps.iter().enumerate().skip(self.next);
-        !self.abroad.is_empty()
-            && !self.steps[self.next].kind.is_departure()
-            && left.map(is_last).all(|is_last| is_last)
+        let mut left = self.steps.iter().enumerate().skip(self.next);
+        !self.abroad.is_empty() && !self.steps[self.next].kind.is_departure() && left.all(is_last)
     }
 
     /// A call leaves the process.
