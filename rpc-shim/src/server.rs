@@ -107,13 +107,21 @@ where
         };
         let mut deadline = control.arm(due, Gate::Deadline);
         let expires = || EventKind::DeadlineExpired { call: call(), end: End::Callee };
+        // Nobody waits for either of them any longer if the call is given up.
+        let ends = async {
+            tokio::select! {
+                biased;
+                handled = handled => handled,
+                delay = deadline.fired(expires) => {
+                    let leaves = || EventKind::ReturnSent { call: call() };
+                    let sent = satellite.happens(delay, leaves).await;
+                    (Err(ended(io::ErrorKind::TimedOut, DEADLINE)), delay, sent)
+                }
+            }
+        };
         let (outcome, delay, sent) = tokio::select! {
             biased;
-            handled = handled => handled,
-            delay = deadline.fired(expires) => {
-                let sent = satellite.happens(delay, || EventKind::ReturnSent { call: call() }).await;
-                (Err(ended(io::ErrorKind::TimedOut, DEADLINE)), delay, sent)
-            }
+            end = ends => end,
             () = satellite.brought_about(control.delay(), cancelled), if satellite.is_replay() => {
                 (Err(ended(io::ErrorKind::Interrupted, CANCELLED)), control.delay(), EventNumber(0))
             }

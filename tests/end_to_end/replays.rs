@@ -6,7 +6,7 @@ use std::fs;
 use rustix::process::Signal;
 
 use crate::process::{Process, until};
-use crate::troupe::{BANK, Is, Part, Play, bank_with, is_identical, lines, luck_comes_again};
+use crate::troupe::{BANK, Is, LATE, Part, Play, bank_with, is_identical, lines, luck_comes_again};
 
 #[test]
 fn who_comes_first_at_a_bank_that_asks_others() {
@@ -15,11 +15,7 @@ fn who_comes_first_at_a_bank_that_asks_others() {
 
 #[test]
 fn deadlines_timeouts_and_who_answers_first() {
-    luck_comes_again(&[
-        Part::of("leaf", Is::TwoServers, &[]),
-        Part::of("relay", Is::Server, &["leaf"]),
-        Part::of("askers", Is::Client, &["relay"]),
-    ]);
+    luck_comes_again(&LATE);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use ddbx_recording::{
 };
 
 use crate::cluster::Done;
-use crate::troupe::{BANK, Is, Part, Play, is_identical, lines, replays};
+use crate::troupe::{BANK, Is, LATE, Part, Play, is_identical, lines, replays};
 
 /// A recording in the hands of a forger.
 #[derive(Clone)]
@@ -255,6 +255,41 @@ fn a_forged_order_that_is_possible_is_the_one_that_comes() {
         .collect();
     assert_eq!(lines(&done.out), other_way);
     assert_ne!(printed, other_way);
+}
+
+/// Its deadline ends a handler, and before that has been answered the caller gives up.
+#[test]
+fn a_call_is_given_up_while_its_deadline_is_answered() {
+    let play = Play::new(&LATE);
+    let (mut forged, at) = (0..200)
+        .map(|nth| format!("recording-{nth}"))
+        .find_map(|name| {
+            play.record(&name);
+            let mut forged = Forged::read(&play.cluster.path(&name));
+            let kinds = |log: &ForgedLog| -> Vec<_> {
+                log.entries.iter().enumerate().filter_map(|(at, _)| log.kind(at).cloned()).collect()
+            };
+            let of_askers = kinds(forged.log("askers"));
+            let of_relay = kinds(forged.log("relay"));
+            let relay = forged.log("relay");
+            let at = (0..relay.entries.len()).find(|at| match relay.kind(*at) {
+                Some(EventKind::ReturnSent { call }) => {
+                    let expired =
+                        EventKind::DeadlineExpired { call: call.clone(), end: End::Callee };
+                    let is_heard = |kind: &EventKind| matches!(kind, EventKind::ReturnArrived { call: of, .. } if of == call);
+                    of_relay.contains(&expired) && !of_askers.iter().any(is_heard)
+                }
+                _ => false,
+            });
+            at.map(|at| (forged, at))
+        })
+        .expect("somebody is late at some time");
+    let Entry::Event(moment) = &mut forged.log("relay").entries[at] else { panic!("an event") };
+    let EventKind::ReturnSent { call } = moment.kind.clone() else { panic!("an answer") };
+    moment.kind = EventKind::Cancelled { call, end: End::Callee };
+    forged.write(&play.cluster.path("forged"));
+    let done = play.replay("forged", &[]);
+    assert!(done.code == 0 && is_identical(&done), "{done:?}");
 }
 
 /// The files of a recording.

@@ -151,3 +151,10 @@ pub const BANK: [Part<'static>; 3] = [
 pub const fn bank_with(words: &'static [&'static str]) -> [Part<'static>; 3] {
     [BANK[0], BANK[1], Part { words, ..BANK[2] }]
 }
+
+/// Those who ask do not wait for long.
+pub const LATE: [Part<'static>; 3] = [
+    Part::of("leaf", Is::TwoServers, &[]),
+    Part::of("relay", Is::Server, &["leaf"]),
+    Part::of("askers", Is::Client, &["relay"]),
+];
