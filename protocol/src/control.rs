@@ -24,10 +24,27 @@ pub enum Request {
     Breakpoints,
     /// Remove a breakpoint, or all. Whoever stands at it stays.
     Delete(Option<BreakpointId>),
+    /// Plant a breakpoint again, or nowhere for now. Whoever stands at it stays.
+    Enable {
+        /// Which.
+        breakpoint: BreakpointId,
+        /// Whether it is planted from now on.
+        enabled: bool,
+    },
+    /// Make another of a breakpoint. It keeps its number and its hits, and whoever stands
+    /// at it stays.
+    Change {
+        /// Which.
+        breakpoint: BreakpointId,
+        /// What it shall be.
+        wanted: Wanted,
+    },
     /// Who stands still?
     Holds,
     /// How did this one come to where it stands?
     Backtrace(HoldId),
+    /// Which calls are in flight?
+    Calls,
     /// Let somebody go on, under the rule.
     Continue(Whom),
     /// Let this one go on whatever the rule says.
@@ -53,6 +70,12 @@ pub enum Request {
     /// End the session.
     Stop,
 }
+
+/// How many calls are told at the most.
+pub const CALLS_MAX: usize = 2_000;
+
+/// How many names of a kind are told of a process at the most.
+pub const NAMES_MAX: usize = 256;
 
 /// Who shall go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +117,7 @@ pub enum Reply {
     Session(SessionView),
     /// To [`Request::Processes`].
     Processes(Vec<ProcessView>),
-    /// To [`Request::Break`]: the new one.
+    /// To [`Request::Break`], [`Request::Enable`] and [`Request::Change`]: as it is now.
     Breakpoint(BreakpointView),
     /// To [`Request::Breakpoints`].
     Breakpoints(Vec<BreakpointView>),
@@ -102,6 +125,8 @@ pub enum Reply {
     Holds(Vec<HoldView>),
     /// To [`Request::Backtrace`].
     Backtrace(Backtrace),
+    /// To [`Request::Calls`]: the oldest first, and not more than [`CALLS_MAX`].
+    Calls(Vec<CallView>),
     /// To [`Request::Watched`].
     Watched(Vec<WatchView>),
     /// To [`Request::Replay`].
@@ -168,6 +193,10 @@ pub struct ProcessView {
     pub from_outside: u64,
     /// Whom it calls.
     pub calls: Vec<String>,
+    /// The methods that it has handled so far, sorted; not more than [`NAMES_MAX`].
+    pub methods: Vec<String>,
+    /// The labels of the points that it has passed so far, likewise.
+    pub points: Vec<String>,
     /// The last event that is written to its recording: it survives the process.
     pub written: Option<u64>,
     /// The last event that is on the disk: it survives a power cut.
@@ -198,6 +227,8 @@ pub struct BreakpointView {
     /// As it was asked for.
     #[serde(flatten)]
     pub wanted: Wanted,
+    /// Whether it is planted at all.
+    pub enabled: bool,
     /// The processes in which it is planted now.
     pub processes: Vec<String>,
     /// How often it has stopped somebody.
@@ -231,6 +262,9 @@ pub struct HoldView {
     pub because_of: Vec<HoldId>,
     /// For how long it has been standing.
     pub held_ms: u64,
+    /// If it waits for others: for how long it still must, at the least, once the last of
+    /// them goes on. In real time.
+    pub at_least_ms: Option<u64>,
     /// The arguments, if a breakpoint has met it.
     pub args: Option<serde_json::Value>,
     /// The result, likewise.
@@ -269,6 +303,25 @@ pub struct FrameView {
     pub age_ms: Option<u64>,
     /// What is left of its deadline, in virtual time.
     pub remaining_ms: Option<u64>,
+}
+
+/// A call that is in a process: its handler runs, or it stands before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallView {
+    /// Which process handles it.
+    pub process: String,
+    /// What was called.
+    pub method: MethodName,
+    /// Whose control.
+    pub control: ControlId,
+    /// How many processes wait for it.
+    pub depth: u32,
+    /// For how long it has been there, in real time.
+    pub age_ms: u64,
+    /// What is left of its deadline, in virtual time.
+    pub remaining_ms: Option<u64>,
+    /// The hold in which its control stands, if it stands in this process.
+    pub hold: Option<HoldId>,
 }
 
 /// A process in a replay.
@@ -326,8 +379,19 @@ pub enum What {
     },
     /// A breakpoint was set.
     BreakpointSet(BreakpointView),
+    /// A breakpoint was made another, or is planted again, or nowhere for now.
+    Changed(BreakpointView),
     /// A breakpoint was removed.
     BreakpointDeleted(BreakpointId),
+    /// The user holds a process, or ends that.
+    Paused {
+        /// Which.
+        process: String,
+        /// Whether it is held from now on.
+        paused: bool,
+    },
+    /// The user let somebody go on whatever the rule says.
+    Released(HoldId),
     /// An event of the program.
     Event(Event),
     /// So much was not kept: the reader or the network was too slow.

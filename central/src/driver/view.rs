@@ -62,6 +62,10 @@ impl Driver {
                     view.map_or(Reply::TimedOut, Reply::Hit)
                 }
             },
+            Request::Enable { breakpoint, .. } | Request::Change { breakpoint, .. } => {
+                no_breakpoint(breakpoint)
+            }
+            Request::Calls => Reply::Refused("processes are asked one by one".to_owned()),
             Request::Events { .. } => Reply::Refused("events come one after the other".to_owned()),
             Request::Stop => Reply::Refused("this session cannot be ended from outside".to_owned()),
         }
@@ -217,6 +221,8 @@ impl Driver {
             waiting,
             from_outside: member.status.from_outside,
             calls,
+            methods: Vec::new(),
+            points: Vec::new(),
         }
     }
 
@@ -231,6 +237,7 @@ impl Driver {
         BreakpointView {
             id,
             wanted: wish.map(|wish| wish.wanted().clone()).unwrap_or_default(),
+            enabled: true,
             processes,
             hits,
             met: met.max(hits),
@@ -273,6 +280,7 @@ impl Driver {
             breakpoint,
             because_of,
             held_ms: millis(self.now().since(hold.since)),
+            at_least_ms: None,
             args: standing.and_then(|standing| read(&standing.args)),
             result: standing.and_then(|standing| read(&standing.result)),
         })
@@ -325,6 +333,8 @@ fn gone(name: &str, pid: u32) -> ProcessView {
         waiting: 0,
         from_outside: 0,
         calls: Vec::new(),
+        methods: Vec::new(),
+        points: Vec::new(),
     }
 }
 

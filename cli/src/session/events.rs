@@ -71,6 +71,15 @@ fn line(notice: &Notice) -> String {
         What::BreakpointSet(set) => {
             format!("breakpoint {} at {}", set.id, one_line(&set.wanted.spec))
         }
+        What::Changed(view) => {
+            let now = if view.enabled { "is now" } else { "is disabled," };
+            format!("breakpoint {} {now} at {}", view.id, one_line(&view.wanted.spec))
+        }
+        What::Paused { process, paused } => {
+            let what = if *paused { "is paused" } else { "is not paused any more" };
+            format!("{} {what}", one_line(process))
+        }
+        What::Released(hold) => format!("hold {hold}: let go anyway"),
         What::BreakpointDeleted(id) => format!("breakpoint {id} is removed"),
         What::Event(event) => of_program(event),
         What::Missed(number) => format!("({number} were missed)"),
