@@ -15,7 +15,7 @@ mod replay;
 pub mod run;
 mod session;
 mod table;
-mod text;
+use ddbx_tui::text;
 
 use recordings::{inspect, list, verify};
 use session::{breakpoints, events, holds, processes};

@@ -9,7 +9,7 @@ const TAIL_CHARS: usize = 100;
 
 /// The text on one line of bounded length, with nothing in it that moves the
 /// cursor, ends the line or changes the direction of writing.
-pub(crate) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     let tail_start = text.char_indices().rev().nth(TAIL_CHARS - 1).map_or(0, |(at, _)| at);
     let head_end = text.char_indices().nth(HEAD_CHARS).map_or(text.len(), |(at, _)| at);
     if head_end >= tail_start {
@@ -19,7 +19,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// The text with everything in it escaped that is not plain.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for character in text.chars() {
         let separates = matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}');
@@ -35,13 +35,13 @@ pub(crate) fn escaped(text: &str) -> String {
 }
 
 /// How many columns a text takes on a terminal.
-pub(crate) fn width(text: &str) -> usize {
+pub fn width(text: &str) -> usize {
     text.width()
 }
 
 /// A name in at most `most` columns: its beginning and its end, which is where
 /// similar names differ.
-pub(crate) fn cut(name: &str, most: usize) -> String {
+pub fn cut(name: &str, most: usize) -> String {
     let clean = one_line(name);
     if width(&clean) <= most {
         return clean;
@@ -54,7 +54,7 @@ pub(crate) fn cut(name: &str, most: usize) -> String {
 }
 
 /// A name in exactly `columns` columns.
-pub(crate) fn padded(name: &str, columns: usize) -> String {
+pub fn padded(name: &str, columns: usize) -> String {
     let cut = cut(name, columns);
     let missing = columns.saturating_sub(width(&cut));
     cut + &" ".repeat(missing)
@@ -68,6 +68,58 @@ fn fitting(characters: impl Iterator<Item = char>, columns: usize) -> String {
             used <= columns
         })
         .collect()
+}
+
+/// A text on as many lines as it needs, none of them wider than `most`.
+pub fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in escaped(text).split_inclusive(' ') {
+        let mut word = word;
+        let room = |line: &String| most.saturating_sub(width(line));
+        if lines
+            .last()
+            .is_some_and(|line| width(word.trim_end()) > room(line) && !line.trim().is_empty())
+        {
+            lines.push(String::new());
+        }
+        while width(word.trim_end()) > most {
+            let part = fitting(word.chars(), most.max(2));
+            word = &word[part.len()..];
+            lines.push(part);
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(word);
+        }
+    }
+    lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// A length of time.
+pub fn seconds(millis: u64) -> String {
+    format!("{}.{:03} s", millis / 1_000, millis % 1_000)
+}
+
+/// A time that may be before the beginning.
+pub fn signed_seconds(millis: i64) -> String {
+    let sign = if millis < 0 { "-" } else { "" };
+    format!("{sign}{}", seconds(millis.unsigned_abs()))
+}
+
+/// A time to the microsecond.
+pub fn millis_of(nanos: i64) -> String {
+    let sign = if nanos < 0 { "-" } else { "" };
+    let micros = nanos.unsigned_abs() / 1_000;
+    format!("{sign}{}.{:03} ms", micros / 1_000, micros % 1_000)
+}
+
+/// How many in a second.
+pub fn count(per_second: f64) -> String {
+    match per_second {
+        10.0.. => format!("{per_second:.0}"),
+        0.05.. => format!("{per_second:.1}"),
+        _ => "0".to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,187 @@
+//! What has happened in the program.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ddbx_protocol::{Event, EventId, EventKind, ProcessName};
+
+use super::State;
+use super::table::{Column, Mark, Row, Table};
+use crate::text::millis_of;
+
+/// How many events of a session are kept.
+const EVENTS_MAX: usize = 20_000;
+
+/// How many of them are shown as rows.
+const ROWS_MAX: usize = 1_000;
+
+/// An event, and when it was on the clock that all processes share.
+#[derive(Clone, Debug)]
+pub struct Happened {
+    /// What.
+    pub event: Event,
+    /// In nanoseconds since the session began, or the recording.
+    pub at: i64,
+}
+
+/// The last of what has happened. Each event has a number of its own here.
+#[derive(Clone, Debug, Default)]
+pub struct EventLog {
+    events: VecDeque<Happened>,
+    first: u64,
+    /// How many did not get here, or into the recording.
+    pub missed: u64,
+    /// What is to be added to the clock of a process.
+    offsets: BTreeMap<ProcessName, i64>,
+    /// When the last event of a process was.
+    last: BTreeMap<ProcessName, i64>,
+    departures: BTreeMap<EventId, i64>,
+    is_whole: bool,
+}
+
+impl EventLog {
+    /// One that keeps all, for recordings.
+    pub fn whole() -> Self {
+        Self { is_whole: true, ..Self::default() }
+    }
+
+    /// An event of a session, heard at this time. Clocks of processes have nothing to do
+    /// with each other: whose event was heard soonest after it happened says how far they
+    /// are apart.
+    pub fn push(&mut self, event: Event, heard_ms: u64) {
+        let heard = i64::try_from(heard_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+        let offset = heard.saturating_sub(event.at.as_nanos());
+        let known = self.offsets.entry(event.id.process.clone()).or_insert(offset);
+        *known = offset.min(*known);
+        let at = event.at.as_nanos().saturating_add(*known);
+        self.push_at(event, at);
+    }
+
+    /// The same, with a time on the clock that all share. Nothing is before what it follows.
+    pub fn push_at(&mut self, event: Event, at: i64) {
+        let sent = event.kind.sent_as().and_then(|id| self.departures.get(id)).copied();
+        let last = self.last.entry(event.id.process.clone()).or_insert(at);
+        let at = at.max(*last).max(sent.unwrap_or(at));
+        *last = at;
+        if event.kind.is_departure() {
+            self.departures.insert(event.id.clone(), at);
+        }
+        if self.events.len() == EVENTS_MAX && !self.is_whole {
+            self.first += 1;
+            if let Some(old) = self.events.pop_front() {
+                self.departures.remove(&old.event.id);
+            }
+        }
+        self.events.push_back(Happened { event, at });
+    }
+
+    /// The event of a number.
+    pub fn get(&self, number: u64) -> Option<&Happened> {
+        self.events.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
+    /// The first number, and the one after the last.
+    pub fn range(&self) -> std::ops::Range<u64> {
+        self.first..self.first + self.events.len() as u64
+    }
+
+    /// Those with these numbers.
+    pub fn within(
+        &self,
+        range: std::ops::Range<u64>,
+    ) -> impl DoubleEndedIterator<Item = (u64, &Happened)> {
+        let all = self.range();
+        let (from, to) =
+            (range.start.clamp(all.start, all.end), range.end.clamp(all.start, all.end));
+        let place = |number: u64| (number - self.first) as usize;
+        let events = self.events.range(place(from)..place(to.max(from)));
+        events.enumerate().map(move |(at, happened)| (from + at as u64, happened))
+    }
+
+    /// The next, or the last, event of the control of this one.
+    pub fn of_same_control(&self, number: u64, by: isize) -> Option<u64> {
+        let control = self.get(number)?.event.kind.control()?;
+        let is_same = |(_, other): &(u64, &Happened)| other.event.kind.control() == Some(control);
+        match by > 0 {
+            true => self.within(number + 1..u64::MAX).find(is_same),
+            false => self.within(0..number).rev().find(is_same),
+        }
+        .map(|(number, _)| number)
+    }
+
+    /// Where a breakpoint would be that stops this event.
+    pub fn place(&self, number: u64) -> Option<String> {
+        let event = &self.get(number)?.event;
+        let process = &event.id.process;
+        Some(match &event.kind {
+            EventKind::CallSent { method, .. } => format!("{process}:{method}@call"),
+            EventKind::CallArrived { method, .. } => format!("{process}:{method}@arrive"),
+            EventKind::ReturnSent { call } | EventKind::ReturnArrived { call, .. } => {
+                let is_same = |other: &&Happened| other.event.kind.call() == Some(call);
+                let mut of_call = self.events.iter().filter(is_same);
+                let method = of_call.find_map(|other| other.event.kind.method())?;
+                let gate = match event.kind {
+                    EventKind::ReturnSent { .. } => "return",
+                    _ => "resume",
+                };
+                format!("{process}:{method}@{gate}")
+            }
+            EventKind::Point { label, .. } => format!("{process}:point({label})"),
+            _ => return None,
+        })
+    }
+}
+
+/// Of the screen of events.
+#[derive(Clone, Debug)]
+pub struct EventsPane {
+    /// Whether the latest is shown.
+    pub follows: bool,
+    /// If not: what comes after this is not shown.
+    until: u64,
+}
+
+impl Default for EventsPane {
+    fn default() -> Self {
+        Self { follows: true, until: 0 }
+    }
+}
+
+impl EventsPane {
+    /// New events have come.
+    pub fn follow(&mut self, events: &EventLog) {
+        if self.follows {
+            self.until = events.range().end;
+        }
+    }
+}
+
+const COLUMNS: &[Column] = &[
+    Column::number("at", 12),
+    Column::text("process", 2),
+    Column::number("no.", 7),
+    Column::text("what", 7),
+    Column::number("delay", 8).from(100),
+];
+
+/// What the screen shows, the latest first.
+pub fn table(state: &State) -> Table {
+    let rows = state.events.within(0..state.events_pane.until).rev().take(ROWS_MAX);
+    let rows = rows.map(|(number, happened)| {
+        let Event { id, delay, kind, .. } = &happened.event;
+        let is_late =
+            matches!(kind, EventKind::DeadlineExpired { .. } | EventKind::Cancelled { .. });
+        Row {
+            key: number.to_string(),
+            cells: vec![
+                millis_of(happened.at).into(),
+                (&id.process).into(),
+                id.number.0.into(),
+                kind.into(),
+                millis_of(i64::try_from(delay.length().as_nanos()).unwrap_or(i64::MAX)).into(),
+            ],
+            mark: if is_late { Mark::Wrong } else { Mark::Plain },
+        }
+    });
+    let empty = "nothing has happened since the screen was opened".to_owned();
+    Table { columns: COLUMNS, rows: rows.collect(), empty }
+}

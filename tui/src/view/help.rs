@@ -1,0 +1,21 @@
+//! What keys do.
+
+use crate::keys;
+use crate::state::State;
+use crate::state::detail::DetailLine;
+use crate::state::table::Mark;
+
+/// What is shown, line by line.
+pub(super) fn lines(state: &State) -> Vec<DetailLine> {
+    let text = format!("Keys on {}", state.screen.title());
+    let mut lines = vec![DetailLine { text, mark: Mark::Title }];
+    for binding in keys::bindings(state.screen, state.is_recording()) {
+        let keys = binding.keys.iter().map(|(key, _)| key.to_string());
+        let keys = keys.collect::<Vec<_>>().join(" ");
+        lines.push(format!("  {keys:<20} {}", binding.help).into());
+    }
+    lines.push("".into());
+    lines.push("held: you hold it. waiting: it goes on by itself when order allows.".into());
+    lines.push("clock: virtual time, real time less the delay; deadlines count only that.".into());
+    lines
+}

@@ -1,0 +1,104 @@
+//! What lies over a screen.
+
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Clear, Paragraph};
+
+use super::{Theme, form, help};
+use crate::state::State;
+use crate::state::detail::{self, DetailLine};
+use crate::state::line::{Line as Typed, Purpose};
+use crate::state::overlay::Overlay;
+use crate::state::table::Mark;
+use crate::text::{cut, escaped, width, wrapped};
+
+/// Text in wider windows is hard to read.
+const WIDTH_MAX: usize = 100;
+
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    body: Rect,
+    bottom: Rect,
+    state: &State,
+    over: &Overlay,
+    theme: &Theme,
+) {
+    match over {
+        Overlay::Help { scroll } => {
+            window(frame, body, "help: Esc closes it", &help::lines(state), *scroll, theme);
+        }
+        Overlay::Detail(shown) => {
+            let title = format!("{}: Esc closes it", shown.about.title());
+            window(frame, body, &title, &detail::lines(state, &shown.about), shown.scroll, theme);
+        }
+        Overlay::Question(question) => {
+            let mut lines: Vec<DetailLine> = vec![question.text.as_str().into(), "".into()];
+            let choices = question.choices.iter();
+            lines.extend(choices.map(|(key, does, _)| format!("  {key}  {does}").into()));
+            window(frame, body, "a question", &lines, 0, theme);
+        }
+        Overlay::Line(line) => typed(frame, bottom, line),
+        Overlay::Form(shown) => form::draw(frame, body, shown, theme),
+    }
+}
+
+/// A line that is typed, with what could stand there.
+fn typed(frame: &mut Frame<'_>, area: Rect, line: &Typed) {
+    let before = match line.purpose() {
+        Purpose::Filter => "/",
+        Purpose::Command => ":",
+    };
+    let room = usize::from(area.width).saturating_sub(2);
+    // If it is too long its end is what matters.
+    let hidden = line.cursor().saturating_sub(room.saturating_sub(1));
+    let shown: String = escaped(line.text()).chars().skip(hidden).collect();
+    let mut text = format!("{before}{shown}");
+    if !line.offers().is_empty() {
+        let left = room.saturating_sub(width(&text) + 4);
+        text.push_str(&format!("    {}", cut(&line.offers().join("  "), left)));
+    }
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(text), area);
+    let x = area.x + (1 + line.cursor() - hidden).min(room + 1) as u16;
+    frame.set_cursor_position(Position { x, y: area.y });
+}
+
+/// Lines in a frame, as large as they need it. What does not fit is said to be there.
+/// Where it is.
+pub(super) fn window(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    title: &str,
+    lines: &[DetailLine],
+    scroll: usize,
+    theme: &Theme,
+) -> Rect {
+    let most = usize::from(area.width.saturating_sub(4)).min(WIDTH_MAX);
+    let pieces = |line: &DetailLine| {
+        let mark = line.mark;
+        wrapped(&line.text, most).into_iter().map(move |text| (text, mark)).collect::<Vec<_>>()
+    };
+    let lines: Vec<(String, Mark)> = lines.iter().flat_map(pieces).collect();
+    let longest = lines.iter().map(|(text, _)| width(text)).max().unwrap_or_default();
+    let wide = longest.max(width(title) + 2).min(most) as u16 + 4;
+    let high = (lines.len() as u16).saturating_add(2).min(area.height);
+    let place = Rect {
+        x: area.x + area.width.saturating_sub(wide) / 2,
+        y: area.y + (area.height - high) / 2,
+        width: wide.min(area.width),
+        height: high,
+    };
+    let rows = usize::from(high.saturating_sub(2));
+    let scroll = scroll.min(lines.len().saturating_sub(rows));
+    let mut block = Block::bordered().title(format!(" {title} "));
+    if lines.len() > rows {
+        let part = format!(" {}–{} of {}: ↓ ↑ ", scroll + 1, scroll + rows, lines.len());
+        block = block.title_bottom(part);
+    }
+    let shown = lines.into_iter().skip(scroll).take(rows);
+    let shown = shown.map(|(text, mark)| Line::styled(format!(" {text}"), theme.mark(mark)));
+    frame.render_widget(Clear, place);
+    frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()).block(block), place);
+    place
+}
