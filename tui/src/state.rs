@@ -307,6 +307,8 @@ impl State {
             Update::Printed(line) => self.log.printed(self.now_ms, &line),
             Update::Tick(now_ms) => {
                 self.now_ms = now_ms;
+                self.events.settle();
+                self.follow();
                 if self.message.as_ref().is_some_and(|(_, at)| now_ms > at + MESSAGE_MS) {
                     self.message = None;
                 }

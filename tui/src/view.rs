@@ -1,7 +1,7 @@
 //! What it looks like, drawn from the state alone.
 
 use ratatui::Frame;
-use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
@@ -27,20 +27,22 @@ struct Areas {
     tabs: Rect,
     banner: Rect,
     body: Rect,
+    message: Rect,
     status: Rect,
 }
 
 impl Areas {
     fn of(state: &State, whole: Rect) -> Self {
         let banner = u16::from(banner(state).is_some());
-        let [tabs, banner, body, status] = Layout::vertical([
+        let [tabs, banner, body, message, status] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(banner),
             Constraint::Min(1),
             Constraint::Length(1),
+            Constraint::Length(1),
         ])
         .areas(whole);
-        Self { tabs, banner, body, status }
+        Self { tabs, banner, body, message, status }
     }
 }
 
@@ -67,24 +69,25 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, theme: &Theme) {
         Some(shown) => table::draw(frame, areas.body, state, &shown, theme),
         None => space_time::draw(frame, areas.body, state, theme),
     }
+    message(frame, areas.message, state, theme);
     status(frame, areas.status, state, theme);
     for over in &state.overlays {
-        overlay::draw(frame, areas.body, areas.status, state, over, theme);
+        overlay::draw(frame, areas.body, areas.message, state, over, theme);
     }
 }
 
 fn tabs(frame: &mut Frame<'_>, area: Rect, state: &State, theme: &Theme) {
+    let wide: usize = Screen::ALL.iter().map(|screen| width(screen.title()) + 4).sum();
+    let room = match usize::from(area.width) {
+        room if room >= wide => room,
+        room => room / Screen::ALL.len() - 4,
+    };
     let mut spans = Vec::new();
     for (number, screen) in (1..).zip(Screen::ALL) {
         let style = if screen == state.screen { theme.selected() } else { theme.plain() };
-        spans.push(Span::styled(format!(" {number} {} ", screen.title()), style));
+        spans.push(Span::styled(format!(" {number} {} ", cut(screen.title(), room)), style));
     }
     frame.render_widget(Paragraph::new(Line::from(spans)), area);
-    let wide = Screen::ALL.iter().map(|screen| screen.title().len() + 4).sum::<usize>();
-    if usize::from(area.width) > wide + 8 {
-        let help = Line::styled("? help ", theme.faint());
-        frame.render_widget(Paragraph::new(help).alignment(Alignment::Right), area);
-    }
 }
 
 /// What must not be overlooked.
@@ -102,7 +105,7 @@ fn banner(state: &State) -> Option<String> {
     }
 }
 
-/// Session, mode, who is held, order; on the right the last answer, or how to get help.
+/// Session, mode, who is held, order.
 fn status(frame: &mut Frame<'_>, area: Rect, state: &State, theme: &Theme) {
     let mode = match state.mode() {
         Mode::Live => "live",
@@ -123,17 +126,32 @@ fn status(frame: &mut Frame<'_>, area: Rect, state: &State, theme: &Theme) {
     if state.events.missed > 0 {
         text.push_str(&format!(" │ {} events missed", state.events.missed));
     }
-    let room = usize::from(area.width);
-    let text = cut(&text, room);
-    let left = room.saturating_sub(width(&text) + 3);
+    let text = cut(&text, usize::from(area.width));
     frame.render_widget(Paragraph::new(text).style(theme.status()), area);
-    let said = state.message.as_ref().map(|(said, _)| said.as_str());
-    let right = match said {
-        Some(said) if left >= 12 => cut(said, left),
-        None if left >= 6 => "? help".to_owned(),
-        _ => String::new(),
+}
+
+/// The last answer, or what can be done here.
+fn message(frame: &mut Frame<'_>, area: Rect, state: &State, theme: &Theme) {
+    let room = usize::from(area.width).saturating_sub(1);
+    let (text, style) = match &state.message {
+        Some((said, _)) => (cut(said, room), theme.title()),
+        None => (cut(hint(state), room), theme.faint()),
     };
-    let right = Paragraph::new(format!("{right} ")).alignment(Alignment::Right);
-    let beside = Rect { x: area.x + area.width - left as u16, width: left as u16, ..area };
-    frame.render_widget(right.style(theme.status()), beside);
+    frame.render_widget(Paragraph::new(format!(" {text}")).style(style), area);
+}
+
+/// The keys that are wanted most.
+fn hint(state: &State) -> &'static str {
+    if state.is_recording() {
+        return "] [ time   } { faster   Enter more   / filter   w why   ? help   q quit";
+    }
+    match state.screen {
+        Screen::Processes => "b breakpoint   p pause   c continue   w why   Enter more   ? help",
+        Screen::Holds => "w why   Enter more   c continue   C continue all   r release   ? help",
+        Screen::Calls => "b breakpoint here   w why   Enter more   / filter   ? help",
+        Screen::Breakpoints => "b new   e edit   Space on or off   d delete   ? help",
+        Screen::SpaceTime => "← → ↓ ↑ select   + - zoom   Space follow or stay   b break   ? help",
+        Screen::Events => "Space follow or stay   n N same control   / filter   b break   ? help",
+        Screen::Log => "/ filter   Enter more   ? help",
+    }
 }

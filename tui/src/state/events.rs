@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use ddbx_protocol::{Event, EventId, EventKind, ProcessName};
+use ddbx_protocol::{Event, EventKind, ProcessName};
 
 use super::State;
 use super::table::{Column, Mark, Row, Table};
@@ -10,6 +10,9 @@ use crate::text::millis_of;
 
 /// How many events of a session are kept.
 const EVENTS_MAX: usize = 20_000;
+
+/// For how long another one may come before an event that has been heard of.
+const EARLY_NANOS: i64 = 400_000_000;
 
 /// How many of them are shown as rows.
 const ROWS_MAX: usize = 1_000;
@@ -23,18 +26,22 @@ pub struct Happened {
     pub at: i64,
 }
 
-/// The last of what has happened. Each event has a number of its own here.
+/// The last of what has happened, in the order of time. Each event has a number of its own
+/// here.
 #[derive(Clone, Debug, Default)]
 pub struct EventLog {
     events: VecDeque<Happened>,
+    /// Those of a session that others may still come before: processes tell of what they do
+    /// now and then, each of them much at once.
+    early: BTreeMap<ProcessName, VecDeque<Happened>>,
+    early_count: usize,
+    heard: u64,
+    heard_before: u64,
     first: u64,
     /// How many did not get here, or into the recording.
     pub missed: u64,
     /// What is to be added to the clock of a process.
     offsets: BTreeMap<ProcessName, i64>,
-    /// When the last event of a process was.
-    last: BTreeMap<ProcessName, i64>,
-    departures: BTreeMap<EventId, i64>,
     is_whole: bool,
 }
 
@@ -53,25 +60,60 @@ impl EventLog {
         let known = self.offsets.entry(event.id.process.clone()).or_insert(offset);
         *known = offset.min(*known);
         let at = event.at.as_nanos().saturating_add(*known);
-        self.push_at(event, at);
+        self.heard += 1;
+        self.early_count += 1;
+        self.early.entry(event.id.process.clone()).or_default().push_back(Happened { event, at });
+        while self.early_count > EVENTS_MAX / 2
+            || self.earliest().is_some_and(|(at, _)| at < heard - EARLY_NANOS)
+        {
+            self.settle_next();
+        }
     }
 
-    /// The same, with a time on the clock that all share. Nothing is before what it follows.
-    pub fn push_at(&mut self, event: Event, at: i64) {
-        let sent = event.kind.sent_as().and_then(|id| self.departures.get(id)).copied();
-        let last = self.last.entry(event.id.process.clone()).or_insert(at);
-        let at = at.max(*last).max(sent.unwrap_or(at));
-        *last = at;
-        if event.kind.is_departure() {
-            self.departures.insert(event.id.clone(), at);
-        }
-        if self.events.len() == EVENTS_MAX && !self.is_whole {
-            self.first += 1;
-            if let Some(old) = self.events.pop_front() {
-                self.departures.remove(&old.event.id);
+    /// Some time has passed: if nothing more has come, nothing comes before what has.
+    pub fn settle(&mut self) {
+        if std::mem::replace(&mut self.heard_before, self.heard) == self.heard {
+            while self.early_count > 0 {
+                self.settle_next();
             }
         }
-        self.events.push_back(Happened { event, at });
+    }
+
+    /// When the earliest of them was, and of whom it is.
+    fn earliest(&self) -> Option<(i64, &ProcessName)> {
+        let firsts = self.early.iter().filter_map(|(of, early)| Some((early.front()?.at, of)));
+        firsts.min_by_key(|(at, _)| *at)
+    }
+
+    /// The earliest is next; but what it follows, if that is here, comes before it.
+    fn settle_next(&mut self) {
+        let Some((_, mut of)) = self.earliest() else { return };
+        let first = |of: &ProcessName| self.early.get(of).and_then(VecDeque::front);
+        // Clocks are read too roughly for it to go round in a circle more than once.
+        for _ in 0..self.early.len() {
+            let sent_as = first(of).and_then(|first| first.event.kind.sent_as());
+            match sent_as.filter(|id| {
+                first(&id.process).is_some_and(|first| first.event.id.number <= id.number)
+            }) {
+                Some(id) => of = &id.process,
+                None => break,
+            }
+        }
+        let of = of.clone();
+        if let Some(next) = self.early.get_mut(&of).and_then(VecDeque::pop_front) {
+            self.early_count -= 1;
+            self.push_at(next.event, next.at);
+        }
+    }
+
+    /// The next event, with a time on the clock that all share; it is not before the last.
+    pub fn push_at(&mut self, event: Event, at: i64) {
+        let last = self.events.back().map_or(at, |last| last.at);
+        if self.events.len() == EVENTS_MAX && !self.is_whole {
+            self.first += 1;
+            self.events.pop_front();
+        }
+        self.events.push_back(Happened { event, at: at.max(last) });
     }
 
     /// The event of a number.

@@ -12,7 +12,7 @@ pub(super) fn lines(state: &State) -> Vec<DetailLine> {
     for binding in keys::bindings(state.screen, state.is_recording()) {
         let keys = binding.keys.iter().map(|(key, _)| key.to_string());
         let keys = keys.collect::<Vec<_>>().join(" ");
-        lines.push(format!("  {keys:<20} {}", binding.help).into());
+        lines.push(format!("  {keys:<25} {}", binding.help).into());
     }
     lines.push("".into());
     lines.push("held: you hold it. waiting: it goes on by itself when order allows.".into());

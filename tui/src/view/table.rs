@@ -2,7 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use super::Theme;
@@ -19,13 +19,12 @@ const BAR_TEXT: usize = 9;
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, table: &Table, theme: &Theme) {
     let columns = table.columns.iter().enumerate();
     let columns: Vec<_> = columns.filter(|(_, column)| area.width >= column.from).collect();
-    let places = places(area.width, &columns);
+    let places = places(area.width.saturating_sub(1), &columns);
     let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
-    let titles = columns.iter().zip(&places).map(|((_, column), place)| {
-        let text = fitted(column.title, *place, column.is_number);
-        Span::styled(format!("{text} "), theme.title())
-    });
-    frame.render_widget(Paragraph::new(Line::from_iter(titles)), head);
+    let titles = columns.iter().zip(&places);
+    let titles = titles.map(|((_, column), place)| fitted(column.title, *place, column.is_number));
+    let titles = titles.collect::<Vec<_>>().join(" ");
+    frame.render_widget(Paragraph::new(format!(" {titles}")).style(theme.title()), head);
     let filter = &state.pane(state.screen).filter;
     if table.rows.is_empty() {
         let text = match filter.is_empty() {
@@ -43,8 +42,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, table: &Tab
     let first = selected.saturating_sub(rows / 2).min(table.rows.len().saturating_sub(rows));
     let lines = table.rows.iter().enumerate().skip(first).take(rows).map(|(at, row)| {
         let cells = columns.iter().zip(&places).map(|(column, place)| cell(row, *column, *place));
-        let line = Line::styled(cells.collect::<String>(), theme.mark(row.mark));
-        if at == selected { line.patch_style(theme.selected()) } else { line }
+        let cells = cells.collect::<Vec<_>>().join(" ");
+        let style = theme.mark(row.mark);
+        match at == selected {
+            true => Line::styled(format!("▸{cells} "), style.patch(theme.selected())),
+            false => Line::styled(format!(" {cells}"), style),
+        }
     });
     let mut lines: Vec<Line<'_>> = lines.collect();
     if rows < height {
@@ -78,17 +81,16 @@ fn places(room: u16, columns: &[(usize, &Column)]) -> Vec<usize> {
     places.collect()
 }
 
-/// A cell, and the room behind it.
+/// A cell in exactly so many columns.
 fn cell(row: &Row, (at, column): (usize, &Column), place: usize) -> String {
-    let text = match row.cells.get(at) {
+    match row.cells.get(at) {
         Some(Cell::Bar { part, text }) => {
             let bar = bar(*part, place.saturating_sub(BAR_TEXT + 1));
             format!("{} {bar}", fitted(text, BAR_TEXT.min(place), true))
         }
         Some(Cell::Text(text)) => fitted(text, place, column.is_number),
         None => " ".repeat(place),
-    };
-    text + " "
+    }
 }
 
 /// A text in exactly so many columns.

@@ -1,0 +1,8 @@
+//! What the screens show and what keys do, without a terminal and without a session.
+
+#![allow(clippy::unwrap_used)]
+
+mod fixtures;
+mod keys;
+mod snapshots;
+mod updates;
