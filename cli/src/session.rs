@@ -1,14 +1,10 @@
-//! Commands for a session that runs: which one is meant, and how it is reached.
+//! Commands for a session that runs.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use ddbx_protocol::SessionName;
 use ddbx_protocol::control::{Reply, Request};
-use ddbx_protocol::link::{
-    Address, DialError, DirectoryError, Receiver, Refusal, Role, Secret, Sender, dial, is_alive,
-    session_names,
-};
+use ddbx_protocol::link::{FindError, FindFailure, Receiver, START_ONE, Sender, reach};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::exit::Failure;
@@ -45,17 +41,8 @@ impl SessionArgs {
     /// Connects to the session.
     pub(crate) fn connect(&self) -> Result<Client, Failure> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let connection = runtime.block_on(async {
-            let address = self.address().await?;
-            let secret = match (&address, &self.secret_file) {
-                (Address::Tcp(_), Some(file)) => Some(Secret::read(file).map_err(bad_input)?),
-                _ => None,
-            };
-            match dial(&address, secret.as_ref(), Role::Controller).await {
-                Err(error) => Err(not_reached(error).await),
-                Ok(connection) => Ok(connection),
-            }
-        })?;
+        let reaching = reach(self.session.as_deref(), self.secret_file.as_deref());
+        let connection = runtime.block_on(reaching).map_err(not_reached)?;
         let (sender, receiver) = connection.split();
         Ok(Client { runtime, sender, receiver })
     }
@@ -64,43 +51,6 @@ impl SessionArgs {
     pub(crate) fn ask(&self, request: Request) -> Result<Reply, Failure> {
         self.connect()?.ask(request)
     }
-
-    async fn address(&self) -> Result<Address, Failure> {
-        if let Some(session) = self.session.as_deref().filter(|session| !session.is_empty()) {
-            return Address::parse(session).map_err(bad_input);
-        }
-        let alive = alive().await.map_err(|error| Failure::Failed(error.to_string()))?;
-        match alive.as_slice() {
-            [only] => Address::parse(only.as_str()).map_err(bad_input),
-            [] => Err(Failure::NoSession(format!("no session runs: {START_ONE}"))),
-            [first, ..] => Err(Failure::BadInput(format!(
-                "{} sessions run: {}; say which with --session {first}",
-                alive.len(),
-                listed(&alive),
-            ))),
-        }
-    }
-}
-
-const START_ONE: &str =
-    "start one with `ddbx run`, or with `ddbx central` and your services by hand";
-
-/// The sessions that run and are found by their names.
-async fn alive() -> Result<Vec<SessionName>, DirectoryError> {
-    let mut alive = Vec::new();
-    for name in session_names()? {
-        // One whose name is too long for a socket cannot run.
-        if let Ok(address) = Address::parse(name.as_str())
-            && is_alive(&address).await
-        {
-            alive.push(name);
-        }
-    }
-    Ok(alive)
-}
-
-fn listed(names: &[SessionName]) -> String {
-    names.iter().map(SessionName::as_str).collect::<Vec<_>>().join(", ")
 }
 
 impl Client {
@@ -129,33 +79,12 @@ fn refused(why: String) -> Failure {
     if why.contains('\n') { Failure::Marked(why) } else { Failure::Failed(why) }
 }
 
-fn bad_input(error: impl ToString) -> Failure {
-    Failure::BadInput(error.to_string())
-}
-
-async fn not_reached(error: DialError) -> Failure {
-    match error {
-        DialError::NoSession(address) => {
-            let none = match address.session_name() {
-                Some(name) => format!("no session called {name} runs"),
-                None => format!("no session runs at {address}"),
-            };
-            let next = match alive().await.unwrap_or_default().as_slice() {
-                [] => START_ONE.to_owned(),
-                alive => format!("those that run: {}; --session says which", listed(alive)),
-            };
-            Failure::NoSession(format!("{none}: {next}"))
-        }
-        DialError::Address(error) => bad_input(error),
-        DialError::NotAllowed(Refusal::SecretNeeded) => Failure::BadInput(
-            "a session over TCP has a secret: say where it is with --secret-file FILE, or with \
-             DDBX_SECRET_FILE"
-                .to_owned(),
-        ),
-        refused @ (DialError::NotAllowed(_) | DialError::Version { .. }) => {
-            Failure::Failed(refused.to_string())
-        }
-        failed @ DialError::Failed { .. } => Failure::NoSession(failed.to_string()),
+fn not_reached(error: FindError) -> Failure {
+    let why = error.to_string();
+    match error.failure() {
+        FindFailure::NoSession => Failure::NoSession(why),
+        FindFailure::BadInput => Failure::BadInput(why),
+        FindFailure::Failed => Failure::Failed(why),
     }
 }
 
