@@ -6,14 +6,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ddbx_protocol::control::{BreakpointView, Notice, Reply, Request, Wanted, What};
+use ddbx_protocol::control::{BreakpointView, Notice, Reply, Request, Wanted};
 use ddbx_protocol::{
-    AllOn, Attach, BreakpointId, FromCentral, FromSatellite, HoldId, InFlight, Mode, ProcessIndex,
-    ProcessName, Progress, RealTime, Stack, StopId, StopReason,
+    AllOn, Attach, BreakpointId, ControlId, FromCentral, FromSatellite, HoldId, InFlight, Mode,
+    ProcessIndex, ProcessName, Progress, RealTime, Stack, StopId, StopReason,
 };
 use tokio::sync::{broadcast, oneshot};
 
 mod asked;
+mod breakpoints;
 mod holds;
 mod log;
 mod members;
@@ -26,6 +27,7 @@ use log::Log;
 use members::Member;
 
 pub use asked::{CheckedWish, Refused};
+pub(crate) use view::millis;
 
 /// A running session. It ends with the last handle.
 #[derive(Clone)]
@@ -56,6 +58,13 @@ pub struct Membership {
     epoch: u64,
 }
 
+/// A process that was asked something, its name, and its answer.
+pub(crate) type Questioned = (ProcessIndex, String, oneshot::Receiver<Vec<InFlight>>);
+
+/// Which calls stand, by process, control and how many processes wait for them: the hold,
+/// and for how long.
+pub(crate) type StandingCalls = BTreeMap<(ProcessIndex, ControlId, u32), (HoldId, Duration)>;
+
 enum Input {
     Join {
         attach: Attach,
@@ -70,6 +79,8 @@ enum Input {
         reply: Sender<BreakpointView>,
     },
     Remove(BreakpointId, Sender<()>),
+    /// Another one in the place of a breakpoint; none is told if there is no such one.
+    Change(BreakpointId, CheckedWish, Sender<Option<BreakpointView>>),
     User(Command),
     ContinueAll,
     /// Nobody shall wait for those who stand at this breakpoint.
@@ -81,9 +92,12 @@ enum Input {
     Request(Request, Sender<Reply>),
     /// Where a hold stands, by process and by name.
     Where(HoldId, Sender<Option<Vec<(ProcessIndex, String)>>>),
-    Calls(ProcessIndex, oneshot::Sender<Vec<InFlight>>),
+    /// The calls of a control in a process.
+    Calls(ProcessIndex, ControlId, oneshot::Sender<Vec<InFlight>>),
     /// A question to all processes; tells when each has answered.
-    AskAll(fn(u64) -> FromCentral, Sender<Vec<oneshot::Receiver<Vec<InFlight>>>>),
+    AskAll(fn(u64) -> FromCentral, Sender<Vec<Questioned>>),
+    /// Where calls stand.
+    Standing(Sender<StandingCalls>),
     /// What has happened so far.
     Kept(Sender<Vec<Notice>>),
     /// Somebody begins to look at events, or ends that.
@@ -127,6 +141,13 @@ impl Session {
         self.ask(|reply| Input::Break { wish, hits, reply }).ok_or(Refused::NoSession)
     }
 
+    /// Makes another of a breakpoint: that is in force when this returns.
+    fn change(&self, id: BreakpointId, wanted: Wanted) -> Result<BreakpointView, Refused> {
+        let wish = CheckedWish::new(wanted)?;
+        let changed = self.ask(|reply| Input::Change(id, wish, reply));
+        changed.ok_or(Refused::NoSession)?.ok_or(Refused::Unknown(id))
+    }
+
     /// Removes a breakpoint everywhere: it stops nobody any more when this returns.
     pub fn remove(&self, id: BreakpointId) {
         let _ = self.ask(|reply| Input::Remove(id, reply));
@@ -166,10 +187,12 @@ impl Session {
     /// Answers what can be answered at once.
     pub fn request(&self, request: Request) -> Option<Reply> {
         // A condition is checked before anybody else has to wait for that.
-        let Request::Break(wanted) = request else {
-            return self.ask(|reply| Input::Request(request, reply));
+        let checked = match request {
+            Request::Break(wanted) => self.plant(wanted, None),
+            Request::Change { breakpoint, wanted } => self.change(breakpoint, wanted),
+            request => return self.ask(|reply| Input::Request(request, reply)),
         };
-        match self.plant(wanted, None) {
+        match checked {
             Ok(view) => Some(Reply::Breakpoint(view)),
             Err(Refused::NoSession) => None,
             Err(refused) => Some(Reply::Refused(refused.to_string())),
@@ -181,11 +204,25 @@ impl Session {
         self.ask(|reply| Input::Where(hold, reply)).flatten()
     }
 
-    /// The calls that are in a process, once it answers.
-    pub(crate) fn calls(&self, process: ProcessIndex) -> oneshot::Receiver<Vec<InFlight>> {
+    /// The calls of a control that are in a process, once it answers.
+    pub(crate) fn calls_of(
+        &self,
+        control: &ControlId,
+        process: ProcessIndex,
+    ) -> oneshot::Receiver<Vec<InFlight>> {
         let (reply, answer) = oneshot::channel();
-        let _ = self.inputs.send(Input::Calls(process, reply));
+        let _ = self.inputs.send(Input::Calls(process, control.clone(), reply));
         answer
+    }
+
+    /// All calls that are in any process, once it answers.
+    pub(crate) fn calls(&self) -> Option<Vec<Questioned>> {
+        self.ask(|reply| Input::AskAll(|query| FromCentral::Calls { query, of: None }, reply))
+    }
+
+    /// Which calls stand.
+    pub(crate) fn standing_calls(&self) -> StandingCalls {
+        self.ask(Input::Standing).unwrap_or_default()
     }
 
     /// Waits until all that was said so far is in force in all processes: over a
@@ -203,7 +240,7 @@ impl Session {
 
     /// Asks all processes something, and waits until they have answered or are gone.
     async fn answered(&self, question: fn(u64) -> FromCentral) {
-        for answered in self.ask(|reply| Input::AskAll(question, reply)).unwrap_or_default() {
+        for (.., answered) in self.ask(|reply| Input::AskAll(question, reply)).unwrap_or_default() {
             // There is nothing to say: it is dropped when it is known.
             let _ = answered.await;
         }
@@ -322,12 +359,15 @@ impl Driver {
             Input::Left(membership) => self.leave(membership),
             Input::Satellite(from, message) => self.hear(from, message),
             Input::Break { wish, hits, reply } => {
-                let _ = reply.send(self.plant(wish, hits));
+                let _ = reply.send(self.set(wish, hits));
             }
             Input::Remove(id, reply) => {
                 self.delete(id);
                 self.deliver();
                 let _ = reply.send(());
+            }
+            Input::Change(id, wish, reply) => {
+                let _ = reply.send(self.change(id, wish));
             }
             Input::User(command) => self.central.handle_user(command),
             Input::ContinueAll => {
@@ -356,17 +396,20 @@ impl Driver {
                 let way = |stack: Stack| stack.0.iter().map(|p| (*p, self.name(*p))).collect();
                 let _ = reply.send(stack.map(way));
             }
-            Input::Calls(process, reply) => {
-                self.query(process, reply, |query| FromCentral::Calls { query });
+            Input::Calls(process, of, reply) => {
+                self.query(process, reply, |query| FromCentral::Calls { query, of: Some(of) });
             }
             Input::AskAll(question, reply) => {
                 let processes: Vec<_> = self.members.keys().copied().collect();
-                let settled = processes.into_iter().map(|process| {
-                    let (reply, settled) = oneshot::channel();
+                let asked = processes.into_iter().map(|process| {
+                    let (reply, answer) = oneshot::channel();
                     self.query(process, reply, question);
-                    settled
+                    (process, self.name(process), answer)
                 });
-                let _ = reply.send(settled.collect());
+                let _ = reply.send(asked.collect());
+            }
+            Input::Standing(reply) => {
+                let _ = reply.send(self.holds.standing_calls(self.now()));
             }
             Input::Kept(reply) => {
                 let _ = reply.send(self.log.kept());
@@ -389,7 +432,7 @@ impl Driver {
         &mut self,
         process: ProcessIndex,
         reply: oneshot::Sender<Vec<InFlight>>,
-        question: fn(u64) -> FromCentral,
+        question: impl FnOnce(u64) -> FromCentral,
     ) {
         let Some(member) = self.members.get(&process) else { return };
         self.next_query += 1;
@@ -398,34 +441,12 @@ impl Driver {
         (member.deliver)(question(self.next_query));
     }
 
-    fn plant(&mut self, wish: CheckedWish, hits: Option<Tell>) -> BreakpointView {
-        let id = self.asked.insert(wish, hits);
-        for (process, member) in &self.members {
-            if let Some(breakpoint) = self.asked.planted(id, member.name.as_str()) {
-                self.central.handle_user(Command::Plant(*process, breakpoint));
-            }
-        }
-        self.deliver();
-        let view = self.view_breakpoint(id);
-        self.log.tell(self.now(), What::BreakpointSet(view.clone()));
-        view
-    }
-
-    fn delete(&mut self, id: BreakpointId) -> bool {
-        self.central.handle_user(Command::Remove(id));
-        let was_there = self.asked.remove(id);
-        if was_there {
-            self.log.tell(self.now(), What::BreakpointDeleted(id));
-        }
-        was_there
-    }
-
     /// Ends all that the user holds; how many that were.
     fn continue_everybody(&mut self) -> u64 {
         let paused: Vec<_> =
             self.members.keys().copied().filter(|p| self.central.is_paused(*p)).collect();
         for process in &paused {
-            self.central.handle_user(Command::Pause(*process, false));
+            self.set_paused(*process, false);
         }
         let users = self.central.stops().filter(|(_, reason)| reason.is_users());
         let users: Vec<StopId> = users.map(|(stop, _)| stop).collect();

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ddbx_protocol::control::{Backtrace, FrameView, Notice, Reply, Request, What};
+use ddbx_protocol::control::{Notice, Reply, Request, What};
 use ddbx_protocol::link::{Connection, Incoming, Listener, Receiver, Role, Sender};
 use ddbx_protocol::session::{HEARTBEAT, LEASE};
-use ddbx_protocol::{BreakpointId, Delay, FromCentral, FromSatellite, HoldId, InFlight};
-use tokio::sync::broadcast::error::RecvError;
+use ddbx_protocol::{BreakpointId, FromCentral, FromSatellite};
+use tokio::sync::Notify;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::mpsc::unbounded_channel;
-use tokio::sync::{Notify, broadcast};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 
 use crate::driver::{Membership, Session};
+
+mod calls;
 
 /// How long a process may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
@@ -107,14 +109,19 @@ async fn controller(connection: Connection, session: Session, end: &Notify) {
                     _ = receiver.receive::<Request>() => return,
                 }
             }
-            Request::Backtrace(hold) => backtrace(&session, hold).await,
+            Request::Backtrace(hold) => calls::backtrace(&session, hold).await,
+            Request::Calls => calls::in_flight(&session).await,
             Request::Stop => {
                 let _ = sender.send(&Reply::Done(1)).await;
                 end.notify_one();
                 return;
             }
             // When these are answered they are in force, unless somebody hangs.
-            request @ (Request::Break(_) | Request::Delete(_) | Request::Pause(_)) => {
+            request @ (Request::Break(_)
+            | Request::Change { .. }
+            | Request::Enable { .. }
+            | Request::Delete(_)
+            | Request::Pause(_)) => {
                 // A condition is checked in a thread of its own, and waited for.
                 let asks = session.clone();
                 let asked = tokio::task::spawn_blocking(move || asks.request(request));
@@ -180,57 +187,25 @@ async fn tell_events(
     let Some(mut notices) = notices else { return Ok(()) };
     loop {
         tokio::select! {
-            notice = next(&mut notices) => match notice {
-                Some(notice) => sender.send(&Reply::Notice(notice)).await?,
-                None => return Ok(()),
+            notice = notices.recv() => match notice {
+                Ok(notice) => sender.feed(&Reply::Notice(notice)).await?,
+                Err(RecvError::Lagged(number)) => sender.feed(&missed(number)).await?,
+                Err(RecvError::Closed) => return Ok(()),
             },
             _ = receiver.receive::<Request>() => return Ok(()),
         }
+        // All that waits goes in one piece: there can be thousands in a second.
+        loop {
+            match notices.try_recv() {
+                Ok(notice) => sender.feed(&Reply::Notice(notice)).await?,
+                Err(TryRecvError::Lagged(number)) => sender.feed(&missed(number)).await?,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        sender.flush().await?;
     }
 }
 
-async fn next(notices: &mut broadcast::Receiver<Notice>) -> Option<Notice> {
-    match notices.recv().await {
-        Ok(notice) => Some(notice),
-        Err(RecvError::Lagged(missed)) => Some(Notice { at_ms: 0, what: What::Missed(missed) }),
-        Err(RecvError::Closed) => None,
-    }
-}
-
-/// How a control came to where it stands: asked of all processes on its way.
-async fn backtrace(session: &Session, hold: HoldId) -> Reply {
-    let view = match session.request(Request::Backtrace(hold)) {
-        Some(Reply::Hit(view)) => view,
-        Some(reply) => return reply,
-        None => return ended(),
-    };
-    let way = session.way_of(hold).unwrap_or_default();
-    let answers = way.iter().map(|(process, _)| session.calls(*process)).collect::<Vec<_>>();
-    let mut frames = Vec::new();
-    for (depth, ((_, name), answer)) in way.into_iter().zip(answers).enumerate() {
-        let calls = timeout(ANSWER_MAX, answer).await;
-        let calls = calls.ok().and_then(Result::ok).unwrap_or_default();
-        let of_it = |call: &InFlight| {
-            Some(&call.control) == view.control.as_ref() && call.depth as usize == depth
-        };
-        frames.push((name, calls.into_iter().find(of_it)));
-    }
-    frames.reverse();
-    // Where it stands its clock stands too. Those who wait for it have their delays from
-    // when they called, and do not know yet that they will take over its.
-    let delay = frames.iter().find_map(|(_, call)| Some(call.as_ref()?.delay));
-    let delay = delay.unwrap_or_default() + Duration::from_millis(view.held_ms);
-    let frames = frames.into_iter().map(|(name, call)| frame(name, call.as_ref(), delay));
-    Reply::Backtrace(Backtrace { frames: frames.collect(), hold: view })
-}
-
-/// One process of a control's way; the control has this delay by now.
-fn frame(process: String, call: Option<&InFlight>, delay: Delay) -> FrameView {
-    let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
-    FrameView {
-        process,
-        method: call.map(|call| call.method.clone()),
-        age_ms: call.map(|call| millis(call.age)),
-        remaining_ms: call.map(|call| millis(call.due.since(call.now - delay))),
-    }
+fn missed(number: u64) -> Reply {
+    Reply::Notice(Notice { at_ms: 0, what: What::Missed(number) })
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
 use crate::gate::Gate;
-use crate::ids::{BreakpointId, ControlId, EventNumber, MethodName, ProcessName};
+use crate::ids::{BreakpointId, ControlId, EventNumber, MethodName, PointLabel, ProcessName};
 use crate::replay::Progress;
 use crate::session::{ProcessIndex, ToCentral, ToSatellite};
 use crate::time::{Delay, RealTime, VirtualTime};
@@ -31,6 +31,8 @@ pub enum FromSatellite {
     },
     /// How the process is doing: at every heartbeat.
     Status(Status),
+    /// The names that were met in the process: with a heartbeat, if they have become more.
+    Names(Names),
     /// The calls that are in the process, as central has asked.
     Calls {
         /// The number of the question.
@@ -75,6 +77,8 @@ pub enum FromCentral {
     Calls {
         /// The number of the question.
         query: u64,
+        /// Only those of this control.
+        of: Option<ControlId>,
     },
     /// Whether somebody looks at events.
     Observe(bool),
@@ -145,6 +149,23 @@ pub struct Status {
     pub watched: Vec<(String, String)>,
     /// What is recorded, if anything is.
     pub recorded: Option<RecordedSoFar>,
+}
+
+/// Names that were met in a process, each kind sorted: not more of each than
+/// [`crate::control::NAMES_MAX`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names {
+    /// The methods that it has handled.
+    pub methods: Vec<MethodName>,
+    /// The labels of the points that it has passed.
+    pub points: Vec<PointLabel>,
+}
+
+impl Names {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.methods.len() + self.points.len()
+    }
 }
 
 /// How far the recording of a process has come.

@@ -20,7 +20,7 @@ pub mod spec;
 pub mod time;
 
 pub use attach::{
-    Attach, Count, FromCentral, FromSatellite, InFlight, RecordedSoFar, Standing, Status,
+    Attach, Count, FromCentral, FromSatellite, InFlight, Names, RecordedSoFar, Standing, Status,
 };
 pub use breakpoint::{Breakpoint, Place, RpcEvent, Scope};
 pub use causality::{Causality, MissingDeparture, VectorClock};

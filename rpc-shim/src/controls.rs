@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use ddbx_protocol::{ControlId, EventId, EventNumber, InFlight, ProcessIndex, ProcessName, Status};
+use ddbx_protocol::control::NAMES_MAX;
+use ddbx_protocol::{
+    ControlId, EventId, EventNumber, InFlight, MethodName, Names, PointLabel, ProcessIndex,
+    ProcessName, Status,
+};
 use ddbx_satellite::driver::Report;
 use ddbx_satellite::logic::strand::{Strand, StrandId};
 use serde::Serialize;
@@ -55,6 +59,9 @@ pub(crate) struct Controls {
     accepted: Mutex<BTreeSet<(ProcessIndex, u32)>>,
     watched: Mutex<BTreeMap<String, Value>>,
     redacted: Mutex<Vec<String>>,
+    /// What was handled here, and passed.
+    methods: Mutex<BTreeSet<MethodName>>,
+    points: Mutex<BTreeSet<PointLabel>>,
     pub(crate) deadlines: Deadlines,
     /// Whether any call of this process was ever answered.
     pub(crate) ever_answered: AtomicBool,
@@ -141,6 +148,24 @@ impl Controls {
         EventId { process, number }
     }
 
+    /// The name of a method that is handled here.
+    pub(crate) fn handled(&self, name: &str, here: ProcessIndex) -> MethodName {
+        let (method, is_news) = naming::handled(name, here);
+        if is_news {
+            meet(&self.methods, &method);
+        }
+        method
+    }
+
+    /// The label of a point that is passed here.
+    pub(crate) fn passed(&self, label: &str, here: ProcessIndex) -> PointLabel {
+        let (label, is_news) = naming::passed(label, here);
+        if is_news {
+            meet(&self.points, &label);
+        }
+        label
+    }
+
     pub(crate) fn watch(&self, name: &str, value: Value) {
         let mut watched = lock(&self.watched);
         if watched.len() < WATCHED_MAX || watched.contains_key(name) {
@@ -184,6 +209,14 @@ impl Controls {
     }
 }
 
+/// Keeps a name that was met, while there is room.
+fn meet<N: Ord + Clone>(names: &Mutex<BTreeSet<N>>, name: &N) {
+    let mut names = lock(names);
+    if names.len() < NAMES_MAX {
+        names.insert(name.clone());
+    }
+}
+
 fn hidden() -> Value {
     Value::String("(redacted)".to_owned())
 }
@@ -208,6 +241,14 @@ impl Report for Controls {
             watched: watched.iter().map(|(name, v)| (name.clone(), v.to_string())).collect(),
             recorded: None,
         }
+    }
+
+    fn names(&self, known: usize) -> Option<Names> {
+        let (methods, points) = (lock(&self.methods), lock(&self.points));
+        (methods.len() + points.len() > known).then(|| Names {
+            methods: methods.iter().cloned().collect(),
+            points: points.iter().cloned().collect(),
+        })
     }
 
     fn watched(&self) -> Map<String, Value> {

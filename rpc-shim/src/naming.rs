@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 
-use ddbx_protocol::{CallPath, ControlId, MethodName, ProcessName};
+use ddbx_protocol::{CallPath, ControlId, MethodName, PointLabel, ProcessIndex, ProcessName};
 use serde::Serialize;
 
 /// How many different beginnings are counted. After that counting starts anew.
 const ROOTS_MAX: usize = 64 * 1024;
 
-/// How many names of methods a thread keeps.
-const METHODS_MAX: usize = 4 * 1024;
+/// How many names of methods, and of points, a thread keeps.
+const MADE_MAX: usize = 4 * 1024;
 
 /// How many controls have begun in a process, by what they began with.
 #[derive(Default)]
@@ -103,24 +103,57 @@ pub(crate) fn clean(name: &str) -> String {
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// tarpc's names are identifiers and a dot; if they ever are not, the call goes on
-/// under a name like it. Each thread makes the name of a method once.
-pub(crate) fn method(name: &str) -> MethodName {
-    thread_local! {
-        static MADE: RefCell<HashMap<String, MethodName>> = RefCell::default();
+/// The names that a thread has made: each is made once, and is known to be met where it
+/// was met last.
+struct Made<N>(HashMap<String, (N, Option<ProcessIndex>)>);
+
+impl<N> Default for Made<N> {
+    fn default() -> Self {
+        Self(HashMap::new())
     }
-    MADE.with_borrow_mut(|made| {
-        if let Some(method) = made.get(name) {
-            return method.clone();
+}
+
+impl<N: Clone> Made<N> {
+    /// A name, and whether it is news that it is met in `process`. A name that cannot be
+    /// one is no reason to stop the program: it goes on under one like it.
+    fn name<E: std::fmt::Debug>(
+        &mut self,
+        text: &str,
+        process: Option<ProcessIndex>,
+        make: impl Fn(String) -> Result<N, E>,
+    ) -> (N, bool) {
+        if let Some((name, met_in)) = self.0.get_mut(text) {
+            let is_news = process.is_some() && *met_in != process;
+            *met_in = process.or(*met_in);
+            return (name.clone(), is_news);
         }
-        let cleaned = || MethodName::new(clean(name));
-        let method = MethodName::new(name).or_else(|_| cleaned()).expect("a cleaned name");
+        let name = make(text.to_owned()).or_else(|_| make(clean(text))).expect("a cleaned name");
         // A program has as many as were written down; another kind of name may not end.
-        if made.len() < METHODS_MAX {
-            made.insert(name.to_owned(), method.clone());
+        if self.0.len() < MADE_MAX {
+            self.0.insert(text.to_owned(), (name.clone(), process));
         }
-        method
-    })
+        (name, process.is_some())
+    }
+}
+
+thread_local! {
+    static METHODS: RefCell<Made<MethodName>> = RefCell::default();
+    static LABELS: RefCell<Made<PointLabel>> = RefCell::default();
+}
+
+/// The name of a method. tarpc's names are identifiers and a dot.
+pub(crate) fn method(name: &str) -> MethodName {
+    METHODS.with_borrow_mut(|made| made.name(name, None, MethodName::new).0)
+}
+
+/// The name of a method that is handled in a process, and whether that may be news.
+pub(crate) fn handled(name: &str, process: ProcessIndex) -> (MethodName, bool) {
+    METHODS.with_borrow_mut(|made| made.name(name, Some(process), MethodName::new))
+}
+
+/// The label of a point that is passed in a process, and whether that may be news.
+pub(crate) fn passed(label: &str, process: ProcessIndex) -> (PointLabel, bool) {
+    LABELS.with_borrow_mut(|made| made.name(label, Some(process), PointLabel::new))
 }
 
 /// A process's name, made of one that may have what names cannot.

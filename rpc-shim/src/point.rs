@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use ddbx_protocol::{EventKind, Gate, PointLabel};
+use ddbx_protocol::{EventKind, Gate};
 use ddbx_satellite::driver::{Captured, stands};
 use serde_json::{Map, Value};
 
 use crate::control;
-use crate::naming;
 
 /// Passes a labelled place: a breakpoint `process:point(label)` stops here. The
 /// values are looked at only if one does; its condition sees them as `args`. Outside
@@ -60,11 +59,10 @@ pub fn point<F: FnOnce() -> Value>(
     values: F,
 ) -> impl Future<Output = ()> + Send + use<F> {
     let passing = control::current().map(|control| {
-        // A label that cannot be one is no reason to stop the program.
-        let label = PointLabel::new(label).or_else(|_| PointLabel::new(naming::clean(label)));
-        let label = label.expect("a cleaned label");
+        let controls = control.process().controls();
+        let label = controls.passed(label, control.satellite().process());
         let gate = || Gate::Point(label.clone());
-        let redact = |value| control.process().controls().redact(value);
+        let redact = |value| controls.redact(value);
         let capture = || Captured { args: Some(redact(values())), result: None };
         (control.arrive(gate, capture), label)
     });

@@ -18,7 +18,6 @@ use crate::capture;
 use crate::control::{Control, Newcomer};
 use crate::controls::Key;
 use crate::envelope::{Hello, RequestMeta, ResponseMeta, Traced, TracedRequest, TracedResponse};
-use crate::naming;
 use crate::process::Process;
 
 /// Marks the error with which a wrapped server ends a handler at its deadline.
@@ -55,7 +54,7 @@ where
         let controls = self.process.controls();
         controls.served.fetch_add(1, Ordering::Relaxed);
         let origin = self.origin(satellite, &ctx, meta, &request);
-        let method = naming::method(request.name());
+        let method = controls.handled(request.name(), satellite.process());
         let control = Control::begin(
             &self.process,
             satellite,

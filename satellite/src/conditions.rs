@@ -68,6 +68,11 @@ impl Conditions {
         met.map(count).collect()
     }
 
+    /// A breakpoint is planted anew, or gone: what its condition was counts no more.
+    pub(crate) fn forget(&self, id: BreakpointId) {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+
     fn count(&self, id: BreakpointId, error: String) {
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let errors = errors.entry(id).or_default();
@@ -102,5 +107,7 @@ mod tests {
         let counts = conditions.counts(met);
         assert_eq!(counts.iter().map(|count| count.errors).collect::<Vec<_>>(), [0, 2, 0]);
         assert!(counts[1].error.as_ref().unwrap().contains("price"), "{:?}", counts[1].error);
+        conditions.forget(BreakpointId(2));
+        assert_eq!(conditions.counts([(BreakpointId(2), 0)].into_iter())[0].error, None);
     }
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
-    AllOn, Attach, ControlId, Delay, FromSatellite, Gate, InFlight, Mode, ProcessIndex,
+    AllOn, Attach, ControlId, Delay, FromSatellite, Gate, InFlight, Mode, Names, ProcessIndex,
     ProcessName, RealTime, Stack, Standing, Status, ToCentral, VirtualTime,
 };
 use serde_json::{Map, Value};
@@ -52,6 +52,8 @@ pub trait Report: std::marker::Send + Sync {
     fn inside(&self) -> Vec<Strand>;
     /// How the process is doing; breakpoints are the satellite's to fill in.
     fn status(&self) -> Status;
+    /// The names that were met so far, if they are more than `known`.
+    fn names(&self, known: usize) -> Option<Names>;
     /// Watched values.
     fn watched(&self) -> Map<String, Value>;
 }
@@ -328,7 +330,7 @@ impl Handle {
 
     fn send_events(&self, core: &Core) {
         let Some(send) = &core.send else { return };
-        if let Some((events, dropped)) = self.0.events.take() {
+        for (events, dropped) in self.0.events.take() {
             send(FromSatellite::Events { events, dropped });
         }
         if let Some(progress) = self.progress() {

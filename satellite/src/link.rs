@@ -7,7 +7,7 @@ use std::{io, thread};
 
 use ddbx_protocol::link::{Address, Connection, DialError, FrameError, Role, Secret, Sender, dial};
 use ddbx_protocol::session::{HEARTBEAT, LEASE};
-use ddbx_protocol::{FromCentral, FromSatellite};
+use ddbx_protocol::{FromCentral, FromSatellite, Names};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
 
@@ -78,6 +78,7 @@ async fn talk(inbox: &Inbox, connection: Connection, first: &SyncSender<FirstAtt
     let mut heartbeat = interval(HEARTBEAT);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut heard = Instant::now();
+    let mut names_told = 0;
     loop {
         let sent = tokio::select! {
             received = timeout_at(heard + LEASE, receiver.receive::<FromCentral>()) => {
@@ -96,7 +97,15 @@ async fn talk(inbox: &Inbox, connection: Connection, first: &SyncSender<FirstAtt
             }
             _ = heartbeat.tick() => {
                 let Some(status) = inbox.status() else { return welcome };
-                within_lease(sender.send(&FromSatellite::Status(status))).await
+                let names = inbox.names(names_told);
+                names_told = names.as_ref().map_or(names_told, Names::count);
+                within_lease(async {
+                    if let Some(names) = names {
+                        sender.feed(&FromSatellite::Names(names)).await?;
+                    }
+                    sender.send(&FromSatellite::Status(status)).await
+                })
+                .await
             }
         };
         if !sent {

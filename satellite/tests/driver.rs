@@ -8,8 +8,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use ddbx_protocol::{
-    Delay, FromCentral, FromSatellite, InFlight, Open, Permit, ProcessIndex, ProcessName, RealTime,
-    Stack, Status, StopId, StopReason, ToCentral, ToSatellite,
+    Delay, FromCentral, FromSatellite, InFlight, Names, Open, Permit, ProcessIndex, ProcessName,
+    RealTime, Stack, Status, StopId, StopReason, ToCentral, ToSatellite,
 };
 use ddbx_satellite::driver::{Handle, Report};
 use ddbx_satellite::logic::strand::{Strand, StrandId};
@@ -48,6 +48,10 @@ impl Report for EndsMeanwhile {
 
     fn status(&self) -> Status {
         Status::default()
+    }
+
+    fn names(&self, _: usize) -> Option<Names> {
+        None
     }
 
     fn watched(&self) -> Map<String, Value> {

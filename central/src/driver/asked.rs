@@ -19,6 +19,9 @@ pub enum Refused {
     /// Its condition cannot be read.
     #[error(transparent)]
     Condition(#[from] InvalidCondition),
+    /// There is none that could be changed.
+    #[error("there is no breakpoint {0}; `ddbx breaks` lists them")]
+    Unknown(BreakpointId),
     /// The session has ended.
     #[error("the session has ended")]
     NoSession,
@@ -45,7 +48,11 @@ pub(super) struct Wish {
     tell: Option<Tell>,
     pub(super) hits: u64,
     pub(super) spent: bool,
+    pub(super) enabled: bool,
+    /// Since it was planted last; satellites begin to count anew then.
     counts: BTreeMap<ProcessIndex, Count>,
+    /// How often it was met before that.
+    met_before: u64,
 }
 
 impl Wish {
@@ -53,13 +60,36 @@ impl Wish {
         &self.checked.wanted
     }
 
-    pub(super) fn concerns(&self, process: &str) -> bool {
-        self.checked.spec.concerns(process)
+    /// Whether it is planted in a process of this name.
+    pub(super) fn is_planted_in(&self, process: &str) -> bool {
+        self.enabled && !self.spent && self.checked.spec.concerns(process)
+    }
+
+    /// Makes another of it.
+    pub(super) fn change(&mut self, checked: CheckedWish) {
+        (self.checked, self.spent) = (checked, false);
+        self.begin_to_count();
+    }
+
+    /// Whether it is planted from now on; true if that is news.
+    pub(super) fn enable(&mut self, enabled: bool) -> bool {
+        let is_news = self.enabled != enabled;
+        self.enabled = enabled;
+        if is_news && enabled {
+            self.begin_to_count();
+        }
+        is_news
+    }
+
+    fn begin_to_count(&mut self) {
+        (self.met_before, ..) = self.counts();
+        self.counts.clear();
     }
 
     /// How often it was met and could not be evaluated, and the last error.
     pub(super) fn counts(&self) -> (u64, u64, Option<String>) {
-        let met = self.counts.values().map(|count| u64::from(count.met)).sum();
+        let met = self.counts.values().map(|count| u64::from(count.met)).sum::<u64>();
+        let met = (self.met_before + met).max(self.hits);
         let errors = self.counts.values().map(|count| u64::from(count.errors)).sum();
         (met, errors, self.counts.values().find_map(|count| count.error.clone()))
     }
@@ -75,7 +105,8 @@ impl Asked {
     pub(super) fn insert(&mut self, checked: CheckedWish, tell: Option<Tell>) -> BreakpointId {
         self.last += 1;
         let id = BreakpointId(self.last);
-        let wish = Wish { checked, tell, hits: 0, spent: false, counts: BTreeMap::new() };
+        let (counts, enabled) = (BTreeMap::new(), true);
+        let wish = Wish { checked, tell, hits: 0, spent: false, enabled, counts, met_before: 0 };
         self.wishes.insert(id, wish);
         id
     }
@@ -92,9 +123,13 @@ impl Asked {
         self.wishes.get(&id)
     }
 
+    pub(super) fn get_mut(&mut self, id: BreakpointId) -> Option<&mut Wish> {
+        self.wishes.get_mut(&id)
+    }
+
     /// What is planted for it in a process, if it concerns that.
     pub(super) fn planted(&self, id: BreakpointId, process: &str) -> Option<Breakpoint> {
-        let wish = self.wishes.get(&id).filter(|wish| !wish.spent && wish.concerns(process))?;
+        let wish = self.wishes.get(&id).filter(|wish| wish.is_planted_in(process))?;
         let CheckedWish { wanted, spec, condition } = &wish.checked;
         Some(Breakpoint {
             id,
@@ -113,7 +148,8 @@ impl Asked {
 
     /// Somebody stands at it; none if it was not to stop anybody any more.
     pub(super) fn hit(&mut self, hit: Hit) -> Option<&Wanted> {
-        let wish = self.wishes.get_mut(&hit.breakpoint).filter(|wish| !wish.spent)?;
+        let takes_part = |wish: &&mut Wish| wish.enabled && !wish.spent;
+        let wish = self.wishes.get_mut(&hit.breakpoint).filter(takes_part)?;
         wish.hits += 1;
         wish.spent = wish.checked.wanted.once;
         Some(&wish.checked.wanted)

@@ -6,7 +6,7 @@ use ddbx_protocol::{
     BreakpointId, Gate, HoldId, ProcessIndex, RealTime, Stack, Standing, StopId, StopReason,
 };
 
-use super::Hit;
+use super::{Hit, StandingCalls};
 
 /// A stop with what there is to see of it.
 pub(super) struct Hold {
@@ -136,6 +136,20 @@ impl Holds {
     /// All of them, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (StopId, &Hold)> {
         self.stops.values().filter_map(|stop| Some((*stop, self.holds.get(stop)?)))
+    }
+
+    /// Where calls stand: each in the first of its holds. A deadline is no place of a call.
+    pub(super) fn standing_calls(&self, now: RealTime) -> StandingCalls {
+        let mut standing_calls = StandingCalls::new();
+        for (stop, hold) in self.iter() {
+            let Some(standing) = &hold.standing else { continue };
+            if standing.gate != Gate::Deadline {
+                let depth = u32::try_from(hold.stack.0.len().saturating_sub(1));
+                let call = (stop.process, standing.control.clone(), depth.unwrap_or(u32::MAX));
+                standing_calls.entry(call).or_insert((hold.id, now.since(hold.since)));
+            }
+        }
+        standing_calls
     }
 
     /// How many the user holds in a process, and how many wait there.

@@ -2,8 +2,8 @@
 
 use ddbx_protocol::control::What;
 use ddbx_protocol::{
-    Attach, Delay, Event, FromCentral, FromSatellite, HoldId, ProcessIndex, ProcessName, RealTime,
-    Status, StopId, StopReason, ToCentral,
+    Attach, Delay, Event, FromCentral, FromSatellite, HoldId, Names, ProcessIndex, ProcessName,
+    RealTime, Status, StopId, StopReason, ToCentral,
 };
 
 use super::{Deliver, Driver, Hit, Membership, view};
@@ -17,6 +17,7 @@ pub(super) struct Member {
     pub(super) pid: u32,
     pub(super) deliver: Deliver,
     pub(super) status: Status,
+    pub(super) names: Names,
 }
 
 /// How many that have left are remembered.
@@ -47,7 +48,15 @@ impl Driver {
         self.log.tell(now, What::Joined(name.to_string()));
         self.members.insert(
             process,
-            Member { epoch, name, start, pid, deliver, status: Status::default() },
+            Member {
+                epoch,
+                name,
+                start,
+                pid,
+                deliver,
+                status: Status::default(),
+                names: Names::default(),
+            },
         );
         self.deliver();
         if let Some(member) = self.members.get(&process) {
@@ -99,6 +108,7 @@ impl Driver {
                 self.asked.count(process, &status.breakpoints);
                 member.status = status;
             }
+            FromSatellite::Names(names) => member.names = names,
             FromSatellite::Calls { query, calls } => {
                 if let Some(reply) = self.queries.remove(&query) {
                     let _ = reply.send(calls);
@@ -143,8 +153,8 @@ impl Driver {
 
     pub(super) fn hit(&mut self, now: RealTime, hit: Hit) {
         let Some(wanted) = self.asked.hit(hit) else {
-            // It was removed, or had stopped its one control, while this one came
-            // to it: nobody waits for it.
+            // It was removed or disabled, or had stopped its one control, while this one
+            // came to it: nobody waits for it.
             self.central.handle_user(Command::Continue(hit.stop));
             return;
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ddbx_protocol::control::{
     BreakpointView, HoldReason, HoldView, ProcessState, ProcessView, ReplayView, Reply, Request,
-    SessionView, WatchView, Whom,
+    SessionView, WatchView, What, Whom,
 };
 use ddbx_protocol::{
     BreakpointId, HoldId, Pattern, ProcessIndex, ProcessName, Progress, RealTime, StopId,
@@ -13,7 +13,7 @@ use ddbx_protocol::{
 use serde_json::Value;
 
 use super::holds::Hold;
-use super::{Driver, Member};
+use super::{Driver, Member, Refused};
 use crate::logic::Command;
 
 /// For how many it is worked out whom they wait for: the effort goes with the
@@ -25,12 +25,20 @@ impl Driver {
         match request {
             Request::Session => Reply::Session(self.view_session()),
             Request::Processes => Reply::Processes(self.view_processes()),
-            Request::Break(_) => Reply::Refused("breakpoints are checked first".to_owned()),
+            Request::Break(_) | Request::Change { .. } => {
+                Reply::Refused("breakpoints are checked first".to_owned())
+            }
+            Request::Enable { breakpoint, enabled } => match self.enable(breakpoint, enabled) {
+                Some(view) => Reply::Breakpoint(view),
+                None => Reply::Refused(Refused::Unknown(breakpoint).to_string()),
+            },
             Request::Breakpoints => {
                 let ids = self.asked.ids().into_iter();
                 Reply::Breakpoints(ids.map(|id| self.view_breakpoint(id)).collect())
             }
-            Request::Delete(Some(id)) if !self.delete(id) => no_breakpoint(id),
+            Request::Delete(Some(id)) if !self.delete(id) => {
+                Reply::Refused(Refused::Unknown(id).to_string())
+            }
             Request::Delete(Some(_)) => Reply::Done(1),
             Request::Delete(None) => {
                 let ids = self.asked.ids();
@@ -40,6 +48,7 @@ impl Driver {
             Request::Continue(whom) => self.go_on(whom),
             Request::Release(hold) => match self.holds.stop(hold) {
                 Some(stop) => {
+                    self.log.tell(self.now(), What::Released(hold));
                     self.central.handle_user(Command::Force(stop));
                     Reply::Done(1)
                 }
@@ -53,7 +62,7 @@ impl Driver {
                 Some(stop) => self.view_hold(stop, true).map_or_else(|| no_hold(hold), Reply::Hit),
             },
             Request::Wait { breakpoint, .. } => match self.asked.get(breakpoint) {
-                None => no_breakpoint(breakpoint),
+                None => Reply::Refused(Refused::Unknown(breakpoint).to_string()),
                 Some(_) => {
                     let at = StopReason::Breakpoint(breakpoint);
                     let stops = self.holds.iter().find(|(_, hold)| hold.reason == at);
@@ -62,10 +71,7 @@ impl Driver {
                     view.map_or(Reply::TimedOut, Reply::Hit)
                 }
             },
-            Request::Enable { breakpoint, .. } | Request::Change { breakpoint, .. } => {
-                no_breakpoint(breakpoint)
-            }
-            Request::Calls => Reply::Refused("processes are asked one by one".to_owned()),
+            Request::Calls => Reply::Refused("calls are asked of the processes".to_owned()),
             Request::Events { .. } => Reply::Refused("events come one after the other".to_owned()),
             Request::Stop => Reply::Refused("this session cannot be ended from outside".to_owned()),
         }
@@ -90,7 +96,7 @@ impl Driver {
                 let at = |hold: &Hold| matches!(hold.reason, StopReason::Breakpoint(_));
                 let held = self.holds.iter().filter(|(_, hold)| at(hold)).map(|(stop, _)| stop);
                 let paused = self.members.keys().filter(|p| self.central.is_paused(**p)).copied();
-                let only = match (&*held.collect::<Vec<_>>(), &*paused.collect::<Vec<_>>()) {
+                match (&*held.collect::<Vec<_>>(), &*paused.collect::<Vec<_>>()) {
                     ([], []) => {
                         return Reply::Refused(
                             "nobody is held: set a breakpoint with `ddbx break`, or hold a \
@@ -98,8 +104,8 @@ impl Driver {
                                 .to_owned(),
                         );
                     }
-                    ([stop], []) => Command::Continue(*stop),
-                    ([], [process]) => Command::Pause(*process, false),
+                    ([stop], []) => self.central.handle_user(Command::Continue(*stop)),
+                    ([], [process]) => self.set_paused(*process, false),
                     (held, paused) => {
                         return Reply::Refused(format!(
                             "{} held and {} paused: say which (`ddbx holds` and `ddbx ps` list \
@@ -108,8 +114,7 @@ impl Driver {
                             paused.len()
                         ));
                     }
-                };
-                self.central.handle_user(only);
+                }
                 Reply::Done(1)
             }
             Whom::Process(name) => {
@@ -120,7 +125,7 @@ impl Driver {
                 let mut done = 0;
                 for process in of {
                     if self.central.is_paused(process) {
-                        self.central.handle_user(Command::Pause(process, false));
+                        self.set_paused(process, false);
                         done += 1;
                     }
                     let held = self
@@ -144,9 +149,17 @@ impl Driver {
             return self.no_process(name);
         }
         for process in &concerned {
-            self.central.handle_user(Command::Pause(*process, pause));
+            self.set_paused(*process, pause);
         }
         Reply::Done(concerned.len() as u64)
+    }
+
+    pub(super) fn set_paused(&mut self, process: ProcessIndex, paused: bool) {
+        if self.central.is_paused(process) != paused {
+            let what = What::Paused { process: self.name(process), paused };
+            self.log.tell(self.now(), what);
+        }
+        self.central.handle_user(Command::Pause(process, paused));
     }
 
     fn is_held(&self, stop: StopId) -> bool {
@@ -221,26 +234,25 @@ impl Driver {
             waiting,
             from_outside: member.status.from_outside,
             calls,
-            methods: Vec::new(),
-            points: Vec::new(),
+            methods: member.names.methods.iter().map(ToString::to_string).collect(),
+            points: member.names.points.iter().map(ToString::to_string).collect(),
         }
     }
 
     pub(super) fn view_breakpoint(&self, id: BreakpointId) -> BreakpointView {
         let wish = self.asked.get(id);
         let (met, errors, last_error) = wish.map(|wish| wish.counts()).unwrap_or_default();
-        let fits = |m: &&Member| wish.is_some_and(|w| !w.spent && w.concerns(m.name.as_str()));
+        let fits = |m: &&Member| wish.is_some_and(|w| w.is_planted_in(m.name.as_str()));
         let mut processes: Vec<String> =
             self.members.values().filter(fits).map(|m| m.name.to_string()).collect();
         processes.sort_unstable();
-        let hits = wish.map_or(0, |wish| wish.hits);
         BreakpointView {
             id,
             wanted: wish.map(|wish| wish.wanted().clone()).unwrap_or_default(),
-            enabled: true,
+            enabled: wish.is_some_and(|wish| wish.enabled),
             processes,
-            hits,
-            met: met.max(hits),
+            hits: wish.map_or(0, |wish| wish.hits),
+            met,
             spent: wish.is_none_or(|wish| wish.spent),
             errors,
             last_error,
@@ -254,12 +266,10 @@ impl Driver {
     }
 
     pub(super) fn view_hold(&mut self, stop: StopId, explain: bool) -> Option<HoldView> {
-        let mut because_of = Vec::new();
-        if explain {
-            let chain = self.central.why(stop).into_iter().skip(1);
-            let holds = chain.filter_map(|because| self.holds.get(because.stop));
-            because_of = holds.map(|hold| hold.id).collect();
-        }
+        let chain = if explain { self.central.why(stop) } else { Vec::new() };
+        let at_least = self.central.at_least(self.now(), &chain);
+        let because_of = chain.iter().skip(1).filter_map(|because| self.holds.get(because.stop));
+        let because_of = because_of.map(|hold| hold.id).collect();
         let hold = self.holds.get(stop)?;
         let standing = hold.standing.as_ref();
         let read = |text: &Option<String>| {
@@ -280,7 +290,7 @@ impl Driver {
             breakpoint,
             because_of,
             held_ms: millis(self.now().since(hold.since)),
-            at_least_ms: None,
+            at_least_ms: at_least.map(millis),
             args: standing.and_then(|standing| read(&standing.args)),
             result: standing.and_then(|standing| read(&standing.result)),
         })
@@ -342,10 +352,6 @@ fn no_hold(id: HoldId) -> Reply {
     Reply::Refused(format!("nobody stands as hold {id} now; `ddbx holds` lists who does"))
 }
 
-fn no_breakpoint(id: BreakpointId) -> Reply {
-    Reply::Refused(format!("there is no breakpoint {id}; `ddbx breaks` lists them"))
-}
-
-pub(super) fn millis(length: Duration) -> u64 {
+pub(crate) fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }

@@ -31,6 +31,9 @@ pub enum Command {
     Pause(ProcessIndex, bool),
     /// Plant a breakpoint in a process, now and whenever it joins.
     Plant(ProcessIndex, Breakpoint),
+    /// Plant a breakpoint in these processes and nowhere else. Where it was before, it is
+    /// replaced in one step: nobody slips through.
+    Replant(BreakpointId, Vec<(ProcessIndex, Breakpoint)>),
     /// Remove a breakpoint everywhere.
     Remove(BreakpointId),
 }
@@ -42,6 +45,8 @@ pub struct Because {
     pub stop: StopId,
     /// Why.
     pub reason: StopReason,
+    /// Its clock.
+    pub clock: VirtualTime,
 }
 
 /// The central debugger of one session.
@@ -237,21 +242,30 @@ impl<S: Safeguards> Central<S> {
                 }
                 self.send(process, ToSatellite::Pause(pause));
             }
-            Command::Plant(process, breakpoint) => {
-                self.breakpoints.retain(|(at, old)| (*at, old.id) != (process, breakpoint.id));
-                self.breakpoints.push((process, breakpoint.clone()));
-                self.send(process, ToSatellite::Plant(breakpoint));
-            }
-            Command::Remove(id) => {
-                let (gone, kept) = std::mem::take(&mut self.breakpoints)
-                    .into_iter()
-                    .partition(|(_, breakpoint)| breakpoint.id == id);
-                self.breakpoints = kept;
-                let gone: Vec<(ProcessIndex, Breakpoint)> = gone;
-                for (process, _) in gone {
-                    self.send(process, ToSatellite::Remove(id));
+            Command::Plant(process, breakpoint) => self.plant(process, breakpoint),
+            Command::Replant(id, places) => {
+                self.remove(id, |process| places.iter().all(|(place, _)| *place != process));
+                for (process, breakpoint) in places {
+                    self.plant(process, breakpoint);
                 }
             }
+            Command::Remove(id) => self.remove(id, |_| true),
+        }
+    }
+
+    fn plant(&mut self, process: ProcessIndex, breakpoint: Breakpoint) {
+        self.breakpoints.retain(|(at, old)| (*at, old.id) != (process, breakpoint.id));
+        self.breakpoints.push((process, breakpoint.clone()));
+        self.send(process, ToSatellite::Plant(breakpoint));
+    }
+
+    fn remove(&mut self, id: BreakpointId, from: impl Fn(ProcessIndex) -> bool) {
+        let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.breakpoints)
+            .into_iter()
+            .partition(|(process, breakpoint)| breakpoint.id == id && from(*process));
+        self.breakpoints = kept;
+        for (process, _) in gone {
+            self.send(process, ToSatellite::Remove(id));
         }
     }
 
@@ -317,12 +331,23 @@ impl<S: Safeguards> Central<S> {
             if chain.iter().any(|because| because.stop == id) {
                 break;
             }
-            chain.push(Because { stop: id, reason: stop.reason });
+            chain.push(Because { stop: id, reason: stop.reason, clock: stop.clock });
             at = (stop.reason == StopReason::Delay)
                 .then(|| self.furthest_behind(id, &stop))
                 .flatten();
         }
         chain
+    }
+
+    /// How long the first of a chain must still wait at the least, if the rule makes it
+    /// wait: from when the last one goes on, if that is the user's to say, or else from now.
+    /// It leaves with at least the delay of the last one, and its clock does not go back.
+    pub fn at_least(&self, now: RealTime, chain: &[Because]) -> Option<Duration> {
+        let (first, last) = (chain.first()?, chain.last()?);
+        (first.reason == StopReason::Delay).then(|| match last.reason.is_users() {
+            true => first.clock.since(last.clock),
+            false => (first.clock + self.floor(last.stop.process)).since(now),
+        })
     }
 
     /// The stop that is furthest behind among those that `stop` waits for.

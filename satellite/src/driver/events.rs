@@ -11,6 +11,9 @@ use super::Handle;
 /// How many events wait to be sent at the most.
 const WAITING_MAX: usize = 8 * 1024;
 
+/// How many go in one message: names of controls can be long.
+const PIECE_MAX: usize = 128;
+
 #[derive(Default)]
 pub(super) struct Events {
     last: AtomicU64,
@@ -33,10 +36,17 @@ impl Events {
         self.observed.store(observed, Ordering::Relaxed);
     }
 
-    /// What has happened since it was last asked for, if anything.
-    pub(super) fn take(&self) -> Option<(Vec<Event>, u64)> {
-        let Waiting { events, dropped } = std::mem::take(&mut *self.lock());
-        (!events.is_empty()).then_some((events, dropped))
+    /// What has happened since it was last asked for, in pieces that fit into a message,
+    /// and with the last of them how much there was no room for.
+    pub(super) fn take(&self) -> Vec<(Vec<Event>, u64)> {
+        let Waiting { mut events, dropped } = std::mem::take(&mut *self.lock());
+        let mut pieces = Vec::new();
+        while !events.is_empty() {
+            let later = events.split_off(events.len().min(PIECE_MAX));
+            let piece = std::mem::replace(&mut events, later);
+            pieces.push((piece, if events.is_empty() { dropped } else { 0 }));
+        }
+        pieces
     }
 
     pub(super) fn push(

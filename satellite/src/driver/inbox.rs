@@ -1,8 +1,12 @@
 //! Where central's messages come in.
 
+use std::cmp::Reverse;
 use std::sync::Weak;
 
-use ddbx_protocol::{Attach, FromCentral, FromSatellite, Status};
+use ddbx_protocol::control::CALLS_MAX;
+use ddbx_protocol::{
+    Attach, Breakpoint, ControlId, FromCentral, FromSatellite, InFlight, Names, Status, ToSatellite,
+};
 
 use super::{Core, Handle, Shared};
 use crate::recorder::Recorder;
@@ -39,10 +43,15 @@ impl Inbox {
                 }
             }),
             FromCentral::Says(message) => {
+                if let ToSatellite::Plant(Breakpoint { id, .. }) | ToSatellite::Remove(id) =
+                    &message
+                {
+                    handle.0.conditions.forget(*id);
+                }
                 handle.change(|core| core.satellite.handle_central(handle.now(), message));
             }
-            FromCentral::Calls { query } => {
-                let calls = handle.0.report.calls();
+            FromCentral::Calls { query, of } => {
+                let calls = oldest(handle.0.report.calls(), of.as_ref());
                 if let Some(send) = &handle.lock().send {
                     send(FromSatellite::Calls { query, calls });
                 }
@@ -92,6 +101,11 @@ impl Inbox {
         Some(status)
     }
 
+    /// The names that were met in the process, if they are more than `known`.
+    pub fn names(&self, known: usize) -> Option<Names> {
+        self.handle()?.0.report.names(known)
+    }
+
     /// Whether the satellite is still there.
     pub fn is_needed(&self) -> bool {
         self.0.strong_count() > 0
@@ -100,6 +114,21 @@ impl Inbox {
     fn handle(&self) -> Option<Handle> {
         self.0.upgrade().map(Handle)
     }
+}
+
+/// How much text the calls of one answer may have: they must fit into a message.
+const CALLS_BYTES_MAX: usize = 512 * 1024;
+
+/// As many calls as can be told, all of them or those of one control, the oldest first.
+fn oldest(mut calls: Vec<InFlight>, of: Option<&ControlId>) -> Vec<InFlight> {
+    calls.retain(|call| of.is_none_or(|control| call.control == *control));
+    calls.sort_by_key(|call| Reverse(call.age));
+    let mut bytes = 0;
+    let fits = |call: &InFlight| {
+        bytes += size_of::<InFlight>() + call.control.as_str().len() + call.method.as_str().len();
+        bytes <= CALLS_BYTES_MAX
+    };
+    calls.into_iter().take(CALLS_MAX).take_while(fits).collect()
 }
 
 impl Handle {
