@@ -1,4 +1,4 @@
-//! `ddbx break`, `ddbx breaks`, `ddbx delete`, `ddbx wait`.
+//! `ddbx break`, `ddbx breaks`, `ddbx enable`, `ddbx disable`, `ddbx delete`, `ddbx wait`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use ddbx_protocol::control::{BreakpointView, HoldView, Reply, Request, Wanted};
 use ddbx_protocol::{BreakpointId, Condition, Scope, Spec};
 
 use super::holds::describe;
-use super::{SessionArgs, answer, print, print_json, unexpected};
+use super::{Client, SessionArgs, answer, print, print_json, unexpected};
 use crate::exit::Failure;
 use crate::table::table;
 use crate::text::{cut, one_line};
@@ -118,6 +118,7 @@ Columns:
   hits   how often it has stopped somebody
   met    how often it was met, those included that it ignored
   in     the processes where it is set now
+  then   its condition and limits; spent if it has stopped its one control; disabled
 
 Examples:
   ddbx breaks            a table; also which conditions could not be evaluated, and why
@@ -155,6 +156,7 @@ fn row(view: &BreakpointView) -> Vec<String> {
     more.extend((*ignore > 0).then(|| format!("ignores {ignore}")));
     more.extend(once.then(|| "once".to_owned()));
     more.extend(view.spent.then(|| "spent".to_owned()));
+    more.extend((!view.enabled).then(|| "disabled".to_owned()));
     if view.errors > 0 {
         let last = one_line(view.last_error.as_deref().unwrap_or_default());
         more.push(format!("{} errors, the last: {last}", view.errors));
@@ -171,6 +173,72 @@ fn row(view: &BreakpointView) -> Vec<String> {
         cut(&names(&view.processes), 32),
         more.join(", "),
     ]
+}
+
+/// Let a breakpoint stop nobody for now
+///
+/// It keeps its number and its hits; `ddbx enable` brings it back. Whoever stands at it
+/// stays there: `ddbx continue` lets them go on.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  ddbx disable 1         breakpoint 1 is planted nowhere
+  ddbx breaks            shows which are disabled
+  ddbx enable 1          it stops whoever comes there again")]
+pub(crate) struct DisableArgs {
+    #[command(flatten)]
+    which: WhichArgs,
+}
+
+/// Let a breakpoint that was disabled stop again
+///
+/// It is in force when the command returns. What it ignores is counted anew.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  ddbx enable 1          breakpoint 1 stops whoever comes there
+  ddbx disable 1         and nobody any more")]
+pub(crate) struct EnableArgs {
+    #[command(flatten)]
+    which: WhichArgs,
+}
+
+#[derive(Args)]
+struct WhichArgs {
+    /// Which, as `ddbx breaks` shows it
+    id: u32,
+
+    #[command(flatten)]
+    session: SessionArgs,
+}
+
+pub(crate) fn disable(args: &DisableArgs) -> Result<(), Failure> {
+    let Some((view, mut client)) = switch(&args.which, false)? else { return Ok(()) };
+    print(&format!("breakpoint {0} is disabled: `ddbx enable {0}` brings it back", view.id))?;
+    print_who_stays(&mut client, Some(view.id))
+}
+
+pub(crate) fn enable(args: &EnableArgs) -> Result<(), Failure> {
+    let Some((view, _)) = switch(&args.which, true)? else { return Ok(()) };
+    print(&match (view.spent, view.processes.is_empty()) {
+        (true, _) => format!("breakpoint {} has stopped its one control already", view.id),
+        (false, true) => format!("breakpoint {} is enabled, for processes that join", view.id),
+        (false, false) => {
+            format!("breakpoint {} is enabled, in {}", view.id, names(&view.processes))
+        }
+    })
+}
+
+/// The breakpoint as it is then; none if it has been printed as JSON already.
+fn switch(args: &WhichArgs, enabled: bool) -> Result<Option<(BreakpointView, Client)>, Failure> {
+    let mut client = args.session.connect()?;
+    let request = Request::Enable { breakpoint: BreakpointId(args.id), enabled };
+    let view = answer!(client.ask(request)?, Reply::Breakpoint);
+    if args.session.json {
+        print_json(&view)?;
+        return Ok(None);
+    }
+    Ok(Some((view, client)))
 }
 
 /// Remove a breakpoint, or all
@@ -205,7 +273,12 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<(), Failure> {
         Reply::Done(n) => print(&format!("{n} breakpoints removed"))?,
         other => return Err(unexpected(other)),
     }
-    let Reply::Holds(holds) = client.ask(Request::Holds)? else { return Ok(()) };
+    print_who_stays(&mut client, id)
+}
+
+/// Whoever stands at a breakpoint, or at any, that stops nobody any more.
+fn print_who_stays(client: &mut Client, id: Option<BreakpointId>) -> Result<(), Failure> {
+    let holds = answer!(client.ask(Request::Holds)?, Reply::Holds);
     let stays = |hold: &&HoldView| hold.breakpoint.is_some_and(|at| id.is_none_or(|id| id == at));
     for hold in holds.iter().filter(stays) {
         print(&format!("hold {0} still stands there: `ddbx continue {0}` lets it go on", hold.id))?;

@@ -12,8 +12,8 @@ use crate::text::one_line;
 
 /// Show what has happened in the session
 ///
-/// Who joined and left, who stood still and went on, breakpoints; and while somebody
-/// follows, the events of the program itself: calls, returns, deadlines, points.
+/// Who joined and left, who stood still and went on, what was done to breakpoints and
+/// processes; and while somebody follows, the events of the program itself: calls, returns, deadlines, points.
 #[derive(Args)]
 #[command(after_long_help = "\
 Events of the program are collected only while somebody follows: otherwise a call costs
@@ -72,8 +72,8 @@ fn line(notice: &Notice) -> String {
             format!("breakpoint {} at {}", set.id, one_line(&set.wanted.spec))
         }
         What::Changed(view) => {
-            let now = if view.enabled { "is now" } else { "is disabled," };
-            format!("breakpoint {} {now} at {}", view.id, one_line(&view.wanted.spec))
+            let disabled = if view.enabled { "" } else { ", disabled" };
+            format!("breakpoint {} is now at {}{disabled}", view.id, one_line(&view.wanted.spec))
         }
         What::Paused { process, paused } => {
             let what = if *paused { "is paused" } else { "is not paused any more" };

@@ -185,6 +185,10 @@ pub(crate) fn backtrace(args: &BtArgs) -> Result<(), Failure> {
     for of in &hold.because_of {
         print(&format!("  because of hold {of}"))?;
     }
+    if let Some(length) = hold.at_least_ms {
+        let from = hold.because_of.last().map(|last| format!(" once hold {last} goes on"));
+        print(&format!("  at least {} more{}", seconds(length), from.unwrap_or_default()))?;
+    }
     for (number, frame) in frames.iter().enumerate() {
         print(&line(number, frame))?;
     }
