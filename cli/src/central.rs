@@ -70,6 +70,8 @@ pub(crate) fn run(args: &CentralArgs) -> Result<(), Failure> {
 pub(crate) struct Open {
     /// What it is called.
     pub(crate) name: String,
+    /// Where a screen finds it.
+    pub(crate) at: (Address, Option<Secret>),
     /// Those who take part and those who hold them.
     pub(crate) session: Session,
     /// What a service needs in its environment to take part.
@@ -97,7 +99,7 @@ impl Open {
                 ));
             }
         };
-        let listener = Listener::bind(&address, secret).await;
+        let listener = Listener::bind(&address, secret.clone()).await;
         let listener = listener.map_err(|error| match error {
             BindError::NotAllowed(_) | BindError::Address(_) => wrong(&error),
             _ => Failure::Failed(error.to_string()),
@@ -111,7 +113,7 @@ impl Open {
         }
         let session = Session::start()?;
         let served = tokio::spawn(server::serve(listener, session.clone()));
-        Ok(Self { name, session, environment, served })
+        Ok(Self { name, at: (address, secret), session, environment, served })
     }
 
     /// Until Ctrl-C, SIGTERM, or until somebody asks for its end.

@@ -20,6 +20,7 @@ use report::Report;
 use story::Story;
 
 mod debugger;
+mod live;
 mod report;
 mod runs;
 mod shop;
@@ -28,6 +29,9 @@ mod story;
 /// A stop may last this long. Shorter ones break nothing without ddbx, either.
 const HOLD_MIN: Duration = Duration::from_secs(2);
 const HOLD_MAX: Duration = Duration::from_secs(60);
+
+/// For how long it stops if nobody says.
+const HOLD: Duration = Duration::from_secs(3);
 
 /// See ddbx stop a service while nothing times out, and what happens without ddbx
 ///
@@ -45,11 +49,11 @@ pub struct DemoArgs {
     #[arg(long)]
     json: bool,
 
-    /// How long inventory is stopped, from 2s to 1m
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = hold)]
-    hold: Duration,
+    /// The story, with inventory stopped for this long: from 2s to 1m, else 3s
+    #[arg(long, value_name = "TIME", value_parser = hold)]
+    hold: Option<Duration>,
 
-    /// Show what the processes print
+    /// The story, with what the processes print
     #[arg(long)]
     verbose: bool,
 }
@@ -114,6 +118,8 @@ pub(crate) enum DemoError {
     Signals(io::Error),
     #[error("stopped before its end; nothing is left running")]
     Interrupted,
+    #[error(transparent)]
+    Screen(ddbx_tui::Failure),
     #[error("{0}")]
     Output(io::Error),
 }
@@ -128,7 +134,28 @@ impl From<DemoError> for Failure {
     }
 }
 
+impl DemoArgs {
+    fn hold(&self) -> Duration {
+        self.hold.unwrap_or(HOLD)
+    }
+
+    /// Whether somebody wants to see for himself.
+    fn wants_the_screen(&self) -> bool {
+        let wants_the_story = self.headless || self.json || self.verbose || self.hold.is_some();
+        !wants_the_story && live::is_possible()
+    }
+}
+
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
+    if args.wants_the_screen() {
+        return Ok(runtime()?.block_on(async {
+            let interrupted = interrupted().map_err(DemoError::Signals)?;
+            tokio::select! {
+                seen = live::on_the_screen() => seen,
+                () = interrupted => Err(DemoError::Interrupted),
+            }
+        })?);
+    }
     let report = runtime()?.block_on(async {
         let interrupted = interrupted().map_err(DemoError::Signals)?;
         tokio::select! {
@@ -151,11 +178,11 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
 async fn tell(args: &DemoArgs) -> Result<Report, DemoError> {
     let shop = Options::in_dir(std::env::temp_dir()).map_err(DemoError::Environment)?;
     let story = Story { result_is_json: args.json, verbose: args.verbose };
-    story.opens(&shop, args.hold)?;
+    story.opens(&shop, args.hold())?;
     let baseline = runs::baseline(args, &story).await?;
     let with_ddbx = runs::with_ddbx(args, &story).await?;
     let without_ddbx = runs::without_ddbx(args, &story).await?;
-    let report = Report::new(args.hold, baseline, with_ddbx, without_ddbx);
+    let report = Report::new(args.hold(), baseline, with_ddbx, without_ddbx);
     story.ends(&report)?;
     Ok(report)
 }

@@ -24,6 +24,7 @@ use alarm::Alarm;
 use config::{Config, ConfigError, Process};
 use once::{Runner, Variant};
 use output::Sinks;
+use screen::Held;
 use stops::Stops;
 use supervisor::Options;
 
@@ -32,6 +33,7 @@ pub mod config;
 mod once;
 pub mod output;
 mod recording;
+mod screen;
 mod search;
 pub(crate) mod stops;
 pub mod supervisor;
@@ -52,7 +54,7 @@ pub struct RunArgs {
     #[arg(short, long, value_name = "FILE", default_value = "ddbx.toml")]
     file: PathBuf,
 
-    /// For programs and CI: no colours, no questions
+    /// For programs and CI: no screen, no colours
     #[arg(long)]
     headless: bool,
 
@@ -188,8 +190,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 fn run_once(runner: &Runner<'_>) -> Result<ExitCode, Failure> {
     let RunArgs { headless, perturb, record, fail_on, .. } = runner.args;
     let alarm = fail_on.as_ref().map(|pattern| Arc::new(Alarm::on([pattern.clone()])));
+    let (shown, sinks) = match !headless && screen::is_possible() {
+        true => {
+            let (held, sinks, printed) = Held::new();
+            (Some((held, printed)), sinks)
+        }
+        false => (None, Sinks::stdio(*headless)),
+    };
     let ended = runner.once(Variant {
-        sinks: Sinks::stdio(*headless),
+        sinks,
+        shown,
         seed: *perturb,
         record: record.as_deref(),
         alarm: alarm.clone(),

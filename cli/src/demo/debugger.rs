@@ -9,7 +9,7 @@ use ddbx_protocol::HoldId;
 use ddbx_protocol::control::{
     HoldView, Notice, ProcessState, ProcessView, Reply, Request, Wanted, What, Whom,
 };
-use ddbx_protocol::link::{Address, Listener};
+use ddbx_protocol::link::{Address, BindError, Listener};
 use ddbx_protocol::session::HEARTBEAT;
 use serde::Serialize;
 use tempfile::TempDir;
@@ -74,6 +74,16 @@ impl Debugger {
     pub(super) async fn start() -> Result<Self, DemoError> {
         let dir = temporary_directory()?;
         let address = Address::Unix(dir.path().join("session.sock"));
+        Self::start_at(address, dir).await
+    }
+
+    /// Starts one that others find by its name.
+    pub(super) async fn start_named(name: &str) -> Result<Self, DemoError> {
+        let address = Address::parse(name).map_err(BindError::Address)?;
+        Self::start_at(address, temporary_directory()?).await
+    }
+
+    async fn start_at(address: Address, dir: TempDir) -> Result<Self, DemoError> {
         let listener = Listener::bind(&address, None).await?;
         let session = Session::start().map_err(DemoError::Session)?;
         let serving = tokio::spawn(server::serve(listener, session.clone()));

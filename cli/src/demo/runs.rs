@@ -23,7 +23,7 @@ const AFTER: Duration = Duration::from_millis(1_500);
 pub(super) async fn baseline(args: &DemoArgs, story: &Story) -> Result<Run, DemoError> {
     story.chapter("1. Nobody stops")?;
     in_a_shop(None, story, async |shop| {
-        shop.wait(BEFORE + args.hold + AFTER).await?;
+        shop.wait(BEFORE + args.hold() + AFTER).await?;
         let run = Run::new(shop.close().await?, Duration::ZERO);
         story.run(&run)?;
         Ok(run)
@@ -40,8 +40,8 @@ pub(super) async fn with_ddbx(args: &DemoArgs, story: &Story) -> Result<(Run, Ar
         let under_way = || debugger.is_under_way(&names);
         shop.until("all processes take part in the session", under_way).await?;
         shop.wait(BEFORE).await?;
-        let hit = |hit: &_| story.hit(hit, args.hold);
-        let stop = debugger.stop_at(BREAKPOINT, args.hold, hit).await?;
+        let hit = |hit: &_| story.hit(hit, args.hold());
+        let stop = debugger.stop_at(BREAKPOINT, args.hold(), hit).await?;
         story.stop(&stop)?;
         shop.wait(AFTER).await?;
         let run = Run::new(shop.close().await?, stop.held);
@@ -58,7 +58,7 @@ pub(super) async fn without_ddbx(args: &DemoArgs, story: &Story) -> Result<Run, 
         shop.wait(BEFORE).await?;
         let began = Instant::now();
         shop.signal(STOPPED, Signal::STOP)?;
-        shop.wait(args.hold).await?;
+        shop.wait(args.hold()).await?;
         let held = began.elapsed();
         shop.signal(STOPPED, Signal::CONT)?;
         shop.wait(AFTER).await?;

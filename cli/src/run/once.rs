@@ -7,12 +7,14 @@ use std::sync::Arc;
 use ddbx_protocol::SessionName;
 use ddbx_protocol::control::{ProcessState, Reply, Request};
 use ddbx_recording::Program;
+use tokio::sync::mpsc;
 
 use super::RunArgs;
 use super::alarm::Alarm;
 use super::config::Config;
 use super::output::Sinks;
 use super::recording::{create_recording, finish_recording};
+use super::screen::{self, Held};
 use super::stops::Stops;
 use super::supervisor::{Ended, Hooks, Options, supervise};
 use crate::central::{self, Open};
@@ -30,6 +32,8 @@ pub(super) struct Runner<'a> {
 /// What is different from run to run.
 pub(super) struct Variant<'a> {
     pub(super) sinks: Sinks,
+    /// What the screen shows of what is printed, if there is one.
+    pub(super) shown: Option<(Held, mpsc::Receiver<String>)>,
     /// Of the delays, if there are to be any.
     pub(super) seed: Option<u64>,
     pub(super) record: Option<&'a Path>,
@@ -46,7 +50,7 @@ impl Runner<'_> {
     }
 
     async fn in_session(&self, variant: Variant<'_>) -> Result<Ended, Failure> {
-        let Variant { sinks, seed, record, alarm, is_announced } = variant;
+        let Variant { sinks, shown, seed, record, alarm, is_announced } = variant;
         let args = self.args;
         let mut open = Open::start(&self.session, args.secret_file.as_deref()).await?;
         let mut environment = open.environment.clone();
@@ -62,6 +66,7 @@ impl Runner<'_> {
         if is_announced {
             anstream::eprintln!("ddbx: session {} is open; try `ddbx ps` elsewhere", open.name);
         }
+        let at = open.at.clone();
         let (session, finished) = (open.session.clone(), open.session.clone());
         let hooks = Hooks {
             is_attached: move |name: &str| match session.request(Request::Processes) {
@@ -77,8 +82,15 @@ impl Runner<'_> {
         };
         let options = Options { alarm, ..args.options() };
         let mut running = pin!(supervise(sinks, &self.config, &environment, hooks, &options));
+        let screen = async {
+            match shown {
+                Some((held, printed)) => screen::show(at, held, printed).await,
+                None => std::future::pending().await,
+            }
+        };
         let ended = tokio::select! {
             ended = &mut running => ended,
+            () = screen => running.await,
             () = open.asked_to_end() => {
                 self.stops.tell();
                 running.await

@@ -105,6 +105,7 @@ fn search(runner: &Runner<'_>, directory: &Path) -> Result<Report, Failure> {
         let alarm = Arc::new(Alarm::on(patterns.clone()));
         let ended = runner.once(Variant {
             sinks: output.sinks()?,
+            shown: None,
             seed: Some(seed),
             record: Some(&recording),
             alarm: Some(alarm.clone()),

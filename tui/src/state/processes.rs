@@ -8,16 +8,16 @@ use crate::text::{count, seconds, signed_seconds};
 
 const COLUMNS: &[Column] = &[
     Column::text("process", 3),
-    Column::short("state", 8),
+    Column::short("state", 7),
     Column::number("clock", 9),
-    Column::short("delay", 16),
-    Column::number("in flight", 9),
+    Column::short("delay", 14),
+    Column::number("calls", 5),
     Column::number("held", 4),
-    Column::number("waiting", 7),
-    Column::number("calls/s", 7),
+    Column::number("waits", 5),
+    Column::number("rate/s", 6),
     Column::number("served", 8).from(100),
     Column::number("made", 8).from(100),
-    Column::text("calls", 3).from(100),
+    Column::text("calls whom", 3).from(100),
 ];
 
 /// What the screen shows.
