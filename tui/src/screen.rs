@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crossterm::event::EventStream;
-use ddbx_protocol::control::Request;
+use ddbx_protocol::control::{Reply, Request};
 use ddbx_protocol::link::{Address, Secret};
 use futures::StreamExt;
 use thiserror::Error;
@@ -157,8 +157,9 @@ impl Loop {
                 }
                 Command::Ask(request) => {
                     last = Some(request.clone());
-                    if self.asks.try_send(request).is_err() {
-                        self.state.say("the session is slow: try again");
+                    if let Err(error) = self.asks.try_send(request) {
+                        let slow = Reply::Refused("the session is slow: try again".to_owned());
+                        self.state.handle_update(Update::Answer(error.into_inner(), slow));
                     }
                 }
             }

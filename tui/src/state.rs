@@ -16,10 +16,12 @@ pub mod line;
 pub mod log;
 pub mod overlay;
 pub mod pane;
+pub mod places;
 pub mod processes;
 pub mod session;
 pub mod space_time;
 pub mod table;
+pub mod typed;
 
 use detail::{About, Detail};
 use events::{EventLog, EventsPane};
@@ -326,6 +328,11 @@ impl State {
         if !matches!(self.link, Link::Lost { .. }) {
             self.log.debugger(self.now_ms, &format!("the session does not answer: {why}"));
             self.link = Link::Lost { since_ms: self.now_ms, why };
+            if let Some(Overlay::Form(form)) = self.overlays.last_mut()
+                && form.is_asked()
+            {
+                form.refused("the session was lost meanwhile: look whether it is set");
+            }
         }
     }
 

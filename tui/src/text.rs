@@ -60,6 +60,42 @@ pub fn padded(name: &str, columns: usize) -> String {
     cut + &" ".repeat(missing)
 }
 
+/// A part of a text that is typed, around the cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What is shown of it.
+    pub text: String,
+    /// In which column of that the next character goes.
+    pub cursor: usize,
+    /// How many columns of the text are left of it.
+    pub hidden: usize,
+}
+
+/// As much of a text as fits into `room` columns, the cursor between its halves included.
+pub fn around(before: &str, after: &str, room: usize) -> Part {
+    let (before, after) = (escaped(before), escaped(after));
+    let whole = width(&before);
+    if whole + width(&after).max(1) <= room {
+        return Part { text: before + &after, cursor: whole, hidden: 0 };
+    }
+    // Behind the cursor there is room for it, and for one wide character or a sign.
+    let behind = if after.is_empty() { 1 } else { 2 };
+    let mut head = before.as_str();
+    let mut sign = "";
+    while width(sign) + width(head) + behind > room && !head.is_empty() {
+        let mut characters = head.chars();
+        characters.next();
+        (head, sign) = (characters.as_str(), "…");
+    }
+    let cursor = width(sign) + width(head);
+    let mut tail = fitting(after.chars(), room.saturating_sub(cursor));
+    if tail.len() < after.len() {
+        tail = fitting(after.chars(), room.saturating_sub(cursor + 1)) + "…";
+    }
+    let hidden = whole.saturating_sub(cursor);
+    Part { text: format!("{sign}{head}{tail}"), cursor, hidden }
+}
+
 fn fitting(characters: impl Iterator<Item = char>, columns: usize) -> String {
     let mut used = 0;
     characters
@@ -72,8 +108,12 @@ fn fitting(characters: impl Iterator<Item = char>, columns: usize) -> String {
 
 /// A text on as many lines as it needs, none of them wider than `most`.
 pub fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let text = escaped(text);
+    if width(&text) <= most {
+        return vec![text];
+    }
     let mut lines = vec![String::new()];
-    for word in escaped(text).split_inclusive(' ') {
+    for word in text.split_inclusive(' ') {
         let mut word = word;
         let room = |line: &String| most.saturating_sub(width(line));
         if lines
@@ -140,5 +180,20 @@ mod tests {
         assert_eq!(cut("abcd", 4), "abcd");
         assert_eq!(padded("在庫", 6), "在庫  ");
         assert!(width(&cut("注文処理注文処理", 6)) <= 6);
+    }
+
+    #[test]
+    fn what_is_typed_is_shown_around_the_cursor() {
+        let part = |before, after, room| {
+            let Part { text, cursor, hidden } = around(before, after, room);
+            assert!(width(&text) <= room && cursor < room, "{text} {cursor}");
+            (text, cursor, hidden)
+        };
+        assert_eq!(part("abc", "", 4), ("abc".to_owned(), 3, 0));
+        assert_eq!(part("abcdef", "", 4), ("…ef".to_owned(), 3, 3));
+        assert_eq!(part("abc", "defgh", 6), ("abcde…".to_owned(), 3, 0));
+        assert_eq!(part("abcdefgh", "ijk", 5), ("…ghi…".to_owned(), 3, 5));
+        assert_eq!(part("注文処理", "", 6), ("…処理".to_owned(), 5, 3));
+        assert_eq!(part("a\u{202e}", "", 20), ("a\\u{202e}".to_owned(), 9, 0));
     }
 }

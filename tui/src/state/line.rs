@@ -1,8 +1,7 @@
 //! A line that is typed: a filter, or a command.
 
-use tui_input::{Input, InputRequest};
-
 use super::session::Seen;
+use super::typed::Typed;
 use crate::keys::Key;
 use crate::words;
 
@@ -30,16 +29,13 @@ pub enum LineKey {
 #[derive(Clone, Debug)]
 pub struct Line {
     purpose: Purpose,
-    input: Input,
-    /// What Tab has offered, and which of it is in the line.
-    offers: Vec<String>,
-    offer: usize,
+    typed: Typed,
 }
 
 impl Line {
     /// A line with this text in it.
     pub fn new(purpose: Purpose, text: &str) -> Self {
-        Self { purpose, input: Input::new(text.to_owned()), offers: Vec::new(), offer: 0 }
+        Self { purpose, typed: Typed::new(text) }
     }
 
     /// What it is for.
@@ -49,65 +45,27 @@ impl Line {
 
     /// What is in it.
     pub fn text(&self) -> &str {
-        self.input.value()
+        self.typed.text()
     }
 
-    /// Where the next character goes, in columns.
-    pub fn cursor(&self) -> usize {
-        self.input.visual_cursor()
-    }
-
-    /// What could stand at its end.
-    pub fn offers(&self) -> &[String] {
-        &self.offers
+    /// The same, with the cursor, and with what Tab has offered.
+    pub fn typed(&self) -> &Typed {
+        &self.typed
     }
 
     /// A key.
     pub fn handle_key(&mut self, seen: &Seen, key: Key) -> LineKey {
-        match key {
-            Key::Enter => return LineKey::Entered,
-            Key::Esc | Key::Ctrl('c') => return LineKey::Cancelled,
-            Key::Tab if self.purpose == Purpose::Command => self.complete(seen),
-            key => {
-                if type_into(&mut self.input, key) {
-                    self.offers.clear();
-                }
+        match (key, self.purpose) {
+            (Key::Enter, _) => return LineKey::Entered,
+            (Key::Esc | Key::Ctrl('c'), _) => return LineKey::Cancelled,
+            (Key::Tab | Key::BackTab, Purpose::Command) => {
+                let by = if key == Key::Tab { 1 } else { -1 };
+                self.typed.complete(by, |text| words::complete(text, seen));
+            }
+            (key, _) => {
+                self.typed.handle_key(key);
             }
         }
         LineKey::Goes
     }
-
-    /// Puts in what is meant; if that is not clear, the first, and with the next Tab the next.
-    fn complete(&mut self, seen: &Seen) {
-        if self.offers.is_empty() {
-            self.offers = words::complete(self.text(), seen);
-            self.offer = 0;
-        } else {
-            self.offer = (self.offer + 1) % self.offers.len();
-        }
-        if let Some(text) = self.offers.get(self.offer) {
-            self.input = Input::new(text.clone());
-        }
-        if self.offers.len() == 1 {
-            self.offers.clear();
-        }
-    }
-}
-
-/// Types a key; whether the text is another now.
-pub fn type_into(input: &mut Input, key: Key) -> bool {
-    let request = match key {
-        Key::Char(character) => InputRequest::InsertChar(character),
-        Key::Backspace | Key::Ctrl('h') => InputRequest::DeletePrevChar,
-        Key::Delete => InputRequest::DeleteNextChar,
-        Key::Left => InputRequest::GoToPrevChar,
-        Key::Right => InputRequest::GoToNextChar,
-        Key::Home | Key::Ctrl('a') => InputRequest::GoToStart,
-        Key::End | Key::Ctrl('e') => InputRequest::GoToEnd,
-        Key::Ctrl('w') => InputRequest::DeletePrevWord,
-        Key::Ctrl('u') => InputRequest::DeleteLine,
-        Key::Ctrl('k') => InputRequest::DeleteTillEnd,
-        _ => return false,
-    };
-    input.handle(request).is_some_and(|changed| changed.value)
 }

@@ -57,9 +57,13 @@ pub(super) fn handle_key(state: &mut State, top: Overlay, key: Key) -> Vec<Comma
             FormKey::Goes => state.overlays.push(Overlay::Form(form)),
             FormKey::Closes => {}
             FormKey::Asks(request) => {
+                let may = state.may_change();
+                if let (false, Some((why, _))) = (may, &state.message) {
+                    form.refused(why);
+                }
                 // It stays until the session has taken it.
                 state.overlays.push(Overlay::Form(form));
-                if state.may_change() {
+                if may {
                     return vec![Command::Ask(request)];
                 }
             }

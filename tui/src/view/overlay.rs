@@ -11,7 +11,7 @@ use crate::state::detail::{self, DetailLine};
 use crate::state::line::{Line as Typed, Purpose};
 use crate::state::overlay::Overlay;
 use crate::state::table::Mark;
-use crate::text::{cut, escaped, width, wrapped};
+use crate::text::{around, cut, width, wrapped};
 
 /// Text in wider windows is hard to read.
 const WIDTH_MAX: usize = 100;
@@ -39,7 +39,7 @@ pub(super) fn draw(
             window(frame, body, "a question", &lines, 0, theme);
         }
         Overlay::Line(line) => typed(frame, bottom, line),
-        Overlay::Form(shown) => form::draw(frame, body, shown, theme),
+        Overlay::Form(shown) => form::draw(frame, body, shown, &state.seen, theme),
     }
 }
 
@@ -50,18 +50,25 @@ fn typed(frame: &mut Frame<'_>, area: Rect, line: &Typed) {
         Purpose::Command => ":",
     };
     let room = usize::from(area.width).saturating_sub(2);
-    // If it is too long its end is what matters.
-    let hidden = line.cursor().saturating_sub(room.saturating_sub(1));
-    let shown: String = escaped(line.text()).chars().skip(hidden).collect();
-    let mut text = format!("{before}{shown}");
-    if !line.offers().is_empty() {
+    let (left, right) = line.typed().halves();
+    let part = around(left, right, room);
+    let mut text = format!("{before}{}", part.text);
+    if let Some((offers, at)) = line.typed().offers() {
         let left = room.saturating_sub(width(&text) + 4);
-        text.push_str(&format!("    {}", cut(&line.offers().join("  "), left)));
+        // What is in the line already is not said again.
+        let rest: Vec<&str> =
+            offers.iter().cycle().skip(at + 1).take(offers.len() - 1).map(String::as_str).collect();
+        text.push_str(&format!("    {}", cut(&rest.join("  "), left)));
     }
     frame.render_widget(Clear, area);
     frame.render_widget(Paragraph::new(text), area);
-    let x = area.x + (1 + line.cursor() - hidden).min(room + 1) as u16;
+    let x = area.x + 1 + part.cursor as u16;
     frame.set_cursor_position(Position { x, y: area.y });
+}
+
+/// How many columns of text a window has.
+pub(super) fn room(area: Rect) -> usize {
+    usize::from(area.width.saturating_sub(4)).min(WIDTH_MAX)
 }
 
 /// Lines in a frame, as large as they need it. What does not fit is said to be there.
@@ -74,7 +81,7 @@ pub(super) fn window(
     scroll: usize,
     theme: &Theme,
 ) -> Rect {
-    let most = usize::from(area.width.saturating_sub(4)).min(WIDTH_MAX);
+    let most = room(area);
     let pieces = |line: &DetailLine| {
         let mark = line.mark;
         wrapped(&line.text, most).into_iter().map(move |text| (text, mark)).collect::<Vec<_>>()
