@@ -99,6 +99,13 @@ impl Cluster {
         command
     }
 
+    /// `ddbx-tui` with these words.
+    pub fn screen_command(&self, words: &[&str]) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_ddbx-tui-under-test"));
+        command.args(words);
+        command
+    }
+
     /// Runs `ddbx` with these words, as they are.
     pub fn ddbx_plain(&self, words: &[&str]) -> Done {
         let output = self.ddbx_command(words).output().unwrap();
