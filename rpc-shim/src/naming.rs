@@ -213,6 +213,17 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_news_once_in_each_process() {
+        let (here, there) = (ProcessIndex(1), ProcessIndex(2));
+        assert_eq!(method("News.paper").as_str(), "News.paper");
+        let is_news = [here, here, there].map(|process| handled("News.paper", process).1);
+        assert_eq!(is_news, [true, false, true]);
+        method("News.paper");
+        assert!(!handled("News.paper", there).1, "it was called from here, not handled");
+        assert_eq!(passed("a label", here).0.as_str(), "a-label");
+    }
+
+    #[test]
     fn no_name_is_too_much() {
         assert_eq!(clean("a b/c:d"), "a-b-c-d");
         assert_eq!(process("").as_str(), "unnamed");

@@ -1,5 +1,8 @@
 //! Breakpoints of all kinds, in processes that run and in those that come later.
 
+use ddbx_protocol::BreakpointId;
+use ddbx_protocol::control::{BreakpointView, Reply, Request, Wanted};
+
 use crate::cluster::Cluster;
 use crate::process::until;
 
@@ -164,4 +167,118 @@ fn nobody_comes_in_time() {
     assert!(said.contains("nobody stood at breakpoint 1 within 50ms"), "{said}");
     let said = cluster.ddbx(&["wait", "--hit", "9", "--timeout", "30s"]).refused(1);
     assert!(said.contains("no breakpoint 9"), "{said}");
+}
+
+#[test]
+fn a_disabled_breakpoint_stops_nobody_until_it_is_enabled() {
+    let (cluster, _central) = Cluster::open();
+    let _a = cluster.walker("a");
+    let mut caller = cluster.caller("caller");
+    caller.warm_up(&["a"]);
+    let breakpoint = cluster.set_break(&["a:Walker.walk@arrive"]);
+    caller.walk("stays", 30_000, &[("a", 0)]);
+    let hold = cluster.hit(&breakpoint)["id"].to_string();
+
+    let said = cluster.ddbx(&["disable", &breakpoint]).well();
+    assert!(said.contains("breakpoint 1 is disabled: `ddbx enable 1`"), "{said}");
+    assert!(said.contains(&format!("hold {hold} still stands there")), "{said}");
+    assert!(cluster.ddbx(&["breaks"]).well().contains("disabled"));
+    cluster.ddbx(&["continue", &hold]).well();
+    assert_eq!(caller.outcome("stays").what, "ok");
+    // Neither those who are there, nor one that joins now.
+    let _late = cluster.walker_at("a", "late");
+    for at in ["a", "late"] {
+        caller.walk(at, 30_000, &[(at, 0)]);
+        assert_eq!(caller.outcome(at).what, "ok");
+    }
+    let view = &cluster.json(&["breaks"])[0];
+    assert_eq!((&view["enabled"], &view["hits"]), (&false.into(), &1.into()), "{view}");
+    assert_eq!(view["processes"], serde_json::json!([]));
+
+    let view = cluster.json(&["enable", &breakpoint]);
+    assert_eq!(view["processes"], serde_json::json!(["a", "a#2"]));
+    caller.walk("again", 30_000, &[("late", 0)]);
+    assert_eq!(cluster.hit(&breakpoint)["control"], "caller/again");
+    assert_eq!(cluster.json(&["breaks"])[0]["hits"], 2);
+    cluster.ddbx(&["continue"]).well();
+    assert_eq!(caller.outcome("again").what, "ok");
+    let seen = cluster.ddbx(&["events"]).well();
+    assert!(seen.contains("breakpoint 1 is now at a:Walker.walk@arrive, disabled\n"), "{seen}");
+    assert!(seen.contains("breakpoint 1 is now at a:Walker.walk@arrive\n"), "{seen}");
+
+    let said = cluster.ddbx(&["disable", "9"]).refused(1);
+    assert!(said.contains("no breakpoint 9"), "{said}");
+}
+
+#[test]
+fn a_breakpoint_is_changed_and_keeps_its_number() {
+    let (cluster, _central) = Cluster::open();
+    let _walkers = ["a", "b"].map(|name| cluster.walker(name));
+    let mut caller = cluster.caller("caller");
+    caller.warm_up(&["a", "b"]);
+    let id = cluster.set_break(&["a:Walker.walk@arrive", "--once"]);
+    caller.walk("first", 30_000, &[("a", 0)]);
+    cluster.hit(&id);
+    cluster.ddbx(&["continue"]).well();
+    assert_eq!(caller.outcome("first").what, "ok");
+
+    let wanted = |spec: &str, condition: &str| Wanted {
+        spec: spec.to_owned(),
+        condition: Some(condition.to_owned()),
+        ..Wanted::default()
+    };
+    let change = |breakpoint: u32, wanted: Wanted| {
+        cluster.ask(&Request::Change { breakpoint: BreakpointId(breakpoint), wanted })
+    };
+    let good = wanted("b:Walker.walk@arrive", "args.name == 'meant'");
+    for (breakpoint, refused) in [
+        (1, wanted("b:Walker.walk@nowhere", "true")),
+        (1, wanted("b:Walker.walk@arrive", "args.name ==")),
+        (9, good.clone()),
+    ] {
+        let reply = change(breakpoint, refused);
+        assert!(matches!(reply, Reply::Refused(_)), "{reply:?}");
+    }
+    assert_eq!(cluster.json(&["breaks"])[0]["spec"], "a:Walker.walk@arrive");
+
+    let Reply::Breakpoint(BreakpointView { id: changed, processes, hits, spent, .. }) =
+        change(1, good)
+    else {
+        panic!("it is not changed");
+    };
+    assert_eq!((changed.to_string(), hits, spent), (id.clone(), 1, false));
+    assert_eq!(processes, ["b"]);
+    for (name, at) in [("other-place", "a"), ("other-name", "b")] {
+        caller.walk(name, 30_000, &[(at, 0)]);
+        assert_eq!(caller.outcome(name).what, "ok");
+    }
+    caller.walk("meant", 30_000, &[("b", 0)]);
+    assert_eq!(cluster.hit(&id)["process"], "b");
+    assert_eq!(cluster.json(&["breaks"])[0]["hits"], 2);
+    cluster.ddbx(&["continue"]).well();
+    assert_eq!(caller.outcome("meant").what, "ok");
+}
+
+#[test]
+fn names_that_were_met_are_known() {
+    let (cluster, mut central) = Cluster::open();
+    let _a = cluster.walker("a");
+    let mut caller = cluster.caller("caller");
+    caller.warm_up(&["a"]);
+    let known = |process: &str| {
+        let ps = cluster.json(&["ps"]);
+        let views = ps["processes"].as_array().unwrap().clone();
+        let view = views.into_iter().find(|view| view["name"] == process)?;
+        Some((view["methods"].clone(), view["points"].clone()))
+    };
+    let met = (serde_json::json!(["Walker.walk"]), serde_json::json!(["worked"]));
+    let until_known =
+        || until("they are known", || (known("a") == Some(met.clone())).then_some(()));
+    until_known();
+    // Who only calls has handled nothing.
+    assert_eq!(known("caller").unwrap().0, serde_json::json!([]));
+    // Another central is told again.
+    central.kill();
+    let _central = cluster.central();
+    until_known();
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use ddbx_protocol::control::{Reply, Request};
+use ddbx_protocol::link::reach;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -138,6 +140,17 @@ impl Cluster {
     pub fn json(&self, words: &[&str]) -> Value {
         let text = self.ddbx(&[words, &["--json"]].concat()).well();
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words:?}: {error}: {text}"))
+    }
+
+    /// What the session answers to something that no command asks.
+    pub fn ask(&self, request: &Request) -> Reply {
+        let socket = format!("unix:{}", self.path(&format!("run/ddbx/{SESSION}.sock")).display());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (mut sender, mut receiver) = reach(Some(&socket), None).await.unwrap().split();
+            sender.send(request).await.unwrap();
+            receiver.receive().await.unwrap().unwrap()
+        })
     }
 
     /// Sets a breakpoint: its number.

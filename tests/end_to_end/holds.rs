@@ -1,5 +1,8 @@
 //! What people do with those who stand still, and what they see.
 
+use std::time::{Duration, Instant};
+
+use ddbx_protocol::control::{CallView, Reply, Request};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
@@ -61,6 +64,10 @@ fn a_process_is_paused_and_goes_on() {
     cluster.hold("held again", |hold| hold["process"] == "b");
     cluster.ddbx(&["continue"]).well();
     assert_eq!(caller.outcome("again").what, "ok");
+    let seen = cluster.ddbx(&["events"]).well();
+    for what in ["b is paused\n", "b is not paused any more\n"] {
+        assert_eq!(seen.matches(what).count(), 2, "{what}: {seen}");
+    }
 }
 
 fn state(cluster: &Cluster, name: &str) -> String {
@@ -114,6 +121,8 @@ fn one_that_waits_is_let_go_anyway() {
     assert!(!caller.has_ended("held"));
     assert_eq!(cluster.json(&["ps"])["order_guaranteed"], false);
     assert!(cluster.ddbx(&["ps"]).well().contains("not guaranteed"));
+    let seen = cluster.ddbx(&["events"]).well();
+    assert!(seen.contains(&format!("hold {id}: let go anyway")), "{seen}");
     cluster.ddbx(&["continue"]).well();
     assert_eq!(caller.outcome("held").what, "ok");
 }
@@ -184,4 +193,60 @@ fn events_are_followed() {
         let notice: Value = serde_json::from_str(line).unwrap();
         assert!(notice["at_ms"].is_u64(), "{line}");
     }
+}
+
+#[test]
+fn calls_in_flight_are_listed() {
+    let (cluster, _central) = Cluster::open();
+    let _walkers = ["a", "b"].map(|name| cluster.walker(name));
+    let mut caller = cluster.caller("caller");
+    caller.warm_up(&["a", "b"]);
+    let calls = || match cluster.ask(&Request::Calls) {
+        Reply::Calls(calls) => calls,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(calls(), []);
+    let breakpoint = cluster.set_break(&["b:Walker.walk@arrive", "--scope", "call"]);
+    caller.walk("held", 1_000, &[("a", 0), ("b", 0)]);
+    let hold = cluster.hit(&breakpoint)["id"].as_u64();
+    cluster.hold("held for long", |hold| hold["held_ms"].as_u64().unwrap() > 1_200);
+    let calls = calls();
+    let [outer, inner] = calls.as_slice() else { panic!("{calls:?}") };
+    assert_eq!((&*outer.process, outer.depth, outer.hold), ("a", 1, None));
+    assert_eq!((&*inner.process, inner.depth), ("b", 2));
+    assert_eq!(inner.hold.map(|hold| hold.0), hold);
+    for CallView { method, control, age_ms, remaining_ms, .. } in [outer, inner] {
+        assert_eq!((method.as_str(), control.as_str()), ("Walker.walk", "caller/held"));
+        // It has been standing for longer than its deadline, of which something is left.
+        let left = remaining_ms.unwrap();
+        assert!(*age_ms > 1_200 && (1..=1_000).contains(&left), "{calls:?}");
+    }
+    cluster.ddbx(&["continue"]).well();
+    assert_eq!(caller.outcome("held").what, "ok");
+}
+
+#[test]
+fn one_that_waits_says_how_long_still_at_the_least() {
+    let (cluster, _central) = Cluster::open();
+    let _a = cluster.walker("a");
+    let mut caller = cluster.caller("caller");
+    caller.warm_up(&["a"]);
+    let breakpoint = cluster.set_break(&["a:Walker.walk@arrive", "--scope", "call", "--once"]);
+    caller.walk("held", 60_000, &[("a", 0)]);
+    let held = cluster.hit(&breakpoint);
+    assert_eq!(held["at_least_ms"], Value::Null);
+    // It comes a second after the one for which it waits, and so it goes on as much later.
+    cluster.hold("held for a second", |hold| hold["held_ms"].as_u64().unwrap() > 1_000);
+    caller.walk("waits", 60_000, &[("a", 0)]);
+    let waits = cluster.hold("somebody waits", |hold| hold["control"] == "caller/waits");
+    let at_least = waits["at_least_ms"].as_u64().unwrap();
+    assert!(at_least > 900, "{waits}");
+    let text = cluster.ddbx(&["bt", &waits["id"].to_string()]).well();
+    assert!(text.contains("at least ") && text.contains(" more once hold 1 goes on"), "{text}");
+    // However slow all of this is: it does not go on sooner than that.
+    let before = Instant::now();
+    cluster.ddbx(&["continue", "1"]).well();
+    assert_eq!(caller.outcome("waits").what, "ok");
+    assert!(before.elapsed() >= Duration::from_millis(at_least), "{:?}", before.elapsed());
+    assert_eq!(caller.outcome("held").what, "ok");
 }

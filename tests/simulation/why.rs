@@ -30,8 +30,14 @@ fn a_chain_of_reasons_leads_to_the_users_hold() {
     let why = session.satellites[1].why(session.now, StrandId(12)).unwrap();
     assert_eq!((why.by, why.through), (Some(waits), ProcessIndex(1)));
     assert_eq!(why.at_least, 4 * MS);
-    let chain: Vec<_> = session.central.why(stop(1, 1)).iter().map(|b| b.stop).collect();
-    assert_eq!(chain, [stop(1, 1), waits, held]);
+    let chain = session.central.why(stop(1, 1));
+    let stops: Vec<_> = chain.iter().map(|because| because.stop).collect();
+    assert_eq!(stops, [stop(1, 1), waits, held]);
+    assert_eq!(session.central.at_least(session.now, &chain), Some(7 * MS));
+    let chain = session.central.why(waits);
+    assert_eq!(session.central.at_least(session.now, &chain), Some(3 * MS));
+    let chain = session.central.why(held);
+    assert_eq!(session.central.at_least(session.now, &chain), None, "only the user knows");
     assert!(session.central.why(held)[0].reason.is_users());
 
     // The user lets it go on: the others follow 3 and 7 ms later, all with the
@@ -40,7 +46,12 @@ fn a_chain_of_reasons_leads_to_the_users_hold() {
     session.settle();
     let why = session.satellites[1].why(session.now, StrandId(12)).unwrap();
     assert_eq!((why.open, why.at_least), (false, 7 * MS));
-    for _ in 0..7 {
+    for passed in 0..7 {
+        // What central says is what is left, and nobody goes on before that.
+        let chain = session.central.why(stop(1, 1));
+        let left = session.central.at_least(session.now, &chain);
+        assert_eq!(left, Some((7 - passed) * MS), "after {passed} ms");
+        assert!(!session.resumed.iter().any(|(strand, _)| *strand == StrandId(12)));
         session.later(MS);
     }
     let delay = Delay::from(17 * MS);

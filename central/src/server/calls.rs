@@ -104,3 +104,57 @@ fn frame(process: String, call: Option<&InFlight>, delay: Delay) -> FrameView {
 fn remaining(call: &InFlight, delay: Delay) -> u64 {
     millis(call.due.since(call.now - delay))
 }
+
+#[cfg(test)]
+mod tests {
+    use ddbx_protocol::{MethodName, RealTime};
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// A call that came `age` ago, without delay, and whose deadline passes in a second.
+    fn call(process: u64, control: &str, depth: u32, age: u32) -> (ProcessIndex, String, InFlight) {
+        let now = RealTime::default() + 60_000 * MS;
+        let call = InFlight {
+            control: ControlId::new(control).unwrap(),
+            method: MethodName::new("Walker.walk").unwrap(),
+            depth,
+            age: age * MS,
+            delay: Delay::ZERO,
+            due: (now - Delay::ZERO) + 1_000 * MS,
+            now,
+        };
+        (ProcessIndex(process), format!("p{process}"), call)
+    }
+
+    #[test]
+    fn who_waits_for_one_that_stands_has_its_clock() {
+        let held = (ProcessIndex(2), ControlId::new("p0/held").unwrap(), 2);
+        let standing = StandingCalls::from([(held, (HoldId(7), 300 * MS))]);
+        // Another call of the same control, made beside it, runs.
+        let calls = vec![
+            call(3, "p0/held", 2, 310),
+            call(2, "p0/held", 2, 320),
+            call(1, "p0/held", 1, 330),
+            call(1, "p0/runs", 1, 400),
+        ];
+        let views = views(calls, &standing);
+        let seen: Vec<_> = views.iter().map(|v| (&*v.process, v.remaining_ms, v.hold)).collect();
+        let expected = [
+            ("p1", Some(1_000), None),
+            ("p1", Some(1_300), None),
+            ("p2", Some(1_300), Some(HoldId(7))),
+            ("p3", Some(1_000), None),
+        ];
+        assert_eq!(seen, expected, "the oldest first");
+    }
+
+    #[test]
+    fn of_many_calls_the_oldest_are_told() {
+        let calls = (0..CALLS_MAX as u32 + 10).map(|age| call(1, "p0/main", 1, age));
+        let views = views(calls.collect(), &StandingCalls::new());
+        let ages = (views.first().map(|v| v.age_ms), views.last().map(|v| v.age_ms));
+        assert_eq!((views.len(), ages), (CALLS_MAX, (Some(2_009), Some(10))));
+    }
+}

@@ -144,3 +144,37 @@ impl Handle {
         self.drain(&mut core);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ddbx_protocol::{Delay, MethodName, RealTime};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_has_the_oldest_calls_that_fit() {
+        let call = |control: &str, age: u64| InFlight {
+            control: ControlId::new(control).unwrap(),
+            method: MethodName::new("Walker.walk").unwrap(),
+            depth: 1,
+            age: Duration::from_millis(age),
+            delay: Delay::ZERO,
+            due: RealTime::default() - Delay::ZERO,
+            now: RealTime::default(),
+        };
+        let ages =
+            |calls: &[InFlight]| calls.iter().map(|call| call.age.as_millis()).collect::<Vec<_>>();
+        let few = vec![call("p/a", 1), call("p/b", 3), call("p/a", 2)];
+        assert_eq!(ages(&oldest(few.clone(), None)), [3, 2, 1]);
+        assert_eq!(ages(&oldest(few, ControlId::new("p/a").ok().as_ref())), [2, 1]);
+
+        let many = (0..CALLS_MAX as u64 * 2).map(|age| call("p/a", age)).collect();
+        assert_eq!(oldest(many, None).len(), CALLS_MAX);
+        let long = format!("p/{}", "x".repeat(4_000));
+        let long = oldest((0..1_000).map(|age| call(&long, age)).collect(), None);
+        assert!((100..200).contains(&long.len()), "{}", long.len());
+        assert_eq!(long[0].age.as_millis(), 999);
+    }
+}
