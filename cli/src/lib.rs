@@ -15,10 +15,10 @@ mod replay;
 pub mod run;
 mod session;
 mod table;
-use ddbx_tui::text;
+use ddbx_tui::{text, words};
 
 use recordings::{inspect, list, verify};
-use session::{breakpoints, events, holds, processes};
+use session::{InSession, breakpoints, events, holds, processes};
 
 /// A debugger for distributed programs that talk by RPC.
 ///
@@ -57,22 +57,22 @@ enum Command {
     Run(run::RunArgs),
     Replay(replay::ReplayArgs),
     Central(central::CentralArgs),
-    Ps(processes::PsArgs),
-    Break(breakpoints::BreakArgs),
-    Breaks(breakpoints::BreaksArgs),
-    Enable(breakpoints::EnableArgs),
-    Disable(breakpoints::DisableArgs),
-    Delete(breakpoints::DeleteArgs),
+    Ps(InSession<words::Ps>),
+    Break(InSession<words::Break>),
+    Breaks(InSession<words::Breaks>),
+    Enable(InSession<words::Enable>),
+    Disable(InSession<words::Disable>),
+    Delete(InSession<words::Delete>),
     Wait(breakpoints::WaitArgs),
-    Holds(holds::HoldsArgs),
-    Bt(holds::BtArgs),
-    Continue(holds::ContinueArgs),
-    Release(holds::ReleaseArgs),
-    Pause(processes::PauseArgs),
-    Panic(processes::PanicArgs),
-    Watch(processes::WatchArgs),
-    Events(events::EventsArgs),
-    Stop(processes::StopArgs),
+    Holds(InSession<words::Holds>),
+    Bt(InSession<words::Bt>),
+    Continue(InSession<words::Continue>),
+    Release(InSession<words::Release>),
+    Pause(InSession<words::Pause>),
+    Panic(InSession<words::Panic>),
+    Watch(InSession<words::Watch>),
+    Events(InSession<words::Events>),
+    Stop(InSession<words::Stop>),
     Recordings(list::RecordingsArgs),
     Inspect(inspect::InspectArgs),
     Verify(verify::VerifyArgs),

@@ -14,7 +14,18 @@ pub(crate) mod events;
 pub(crate) mod holds;
 pub(crate) mod processes;
 
-/// Which session is meant, and how its answer is printed.
+// A word for a session. What it does is said by the word: a documentation here, or of
+// the arguments below, would be shown instead.
+#[derive(Args)]
+pub(crate) struct InSession<Word: Args> {
+    #[command(flatten)]
+    pub(crate) word: Word,
+
+    #[command(flatten)]
+    pub(crate) session: SessionArgs,
+}
+
+// Which session is meant, and how its answer is printed.
 #[derive(Args)]
 pub(crate) struct SessionArgs {
     /// Which session: its name, unix:PATH or tcp:IP:PORT; needless if only one runs

@@ -265,8 +265,10 @@ impl State {
         if self.screen == Screen::Calls {
             wants.push(Request::Calls);
         }
-        if let Some(About::Hold(id)) = self.about() {
-            wants.extend([Request::Backtrace(*id), Request::Watched]);
+        match self.about() {
+            Some(About::Hold(id)) => wants.extend([Request::Backtrace(*id), Request::Watched]),
+            Some(About::Watched) => wants.push(Request::Watched),
+            _ => {}
         }
         wants
     }
@@ -392,7 +394,8 @@ impl State {
         typed.flat_map(|character| self.handle_key(Key::Char(character))).collect()
     }
 
-    fn act(&mut self, action: Action) -> Vec<Command> {
+    /// Does what a key would do.
+    pub(crate) fn act(&mut self, action: Action) -> Vec<Command> {
         match action {
             Action::Show(screen) => self.screen = screen,
             Action::NextScreen => self.screen = self.screen.beside(1),
@@ -465,8 +468,18 @@ impl State {
             _ => self.selected().and_then(|key| About::of(self.screen, &key)),
         };
         if let Some(about) = about {
-            self.overlays.push(Overlay::Detail(Detail { about, scroll: 0 }));
+            self.show(about);
         }
+    }
+
+    /// Shows more about something.
+    pub(crate) fn show(&mut self, about: About) {
+        self.overlays.push(Overlay::Detail(Detail { about, scroll: 0 }));
+    }
+
+    /// Shows only what has this text, on the screen that is shown.
+    pub(crate) fn filter(&mut self, text: &str) {
+        self.pane_mut().filter = text.to_owned();
     }
 
     fn why(&mut self) {
@@ -474,7 +487,7 @@ impl State {
         match holds.first() {
             Some(hold) => {
                 let about = About::Why(hold.id);
-                self.overlays.push(Overlay::Detail(Detail { about, scroll: 0 }));
+                self.show(about);
             }
             None => self.say("it does not stand still"),
         }
@@ -497,12 +510,14 @@ impl State {
 
     /// Whether anything may be changed, and, if not, why.
     pub fn may_change(&mut self) -> bool {
-        if self.watch_only {
+        if self.is_recording() {
+            self.say("nothing can be changed in a recording: `ddbx replay` runs it again");
+        } else if self.watch_only {
             self.say("nothing can be changed: the screen was opened with --watch-only");
         } else if self.link != Link::Up {
             self.say("nothing can be asked of the session now: it does not answer");
         }
-        !self.watch_only && self.link == Link::Up
+        !self.is_recording() && !self.watch_only && self.link == Link::Up
     }
 
     /// Something that the session is asked to do.

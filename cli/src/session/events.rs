@@ -1,48 +1,18 @@
 //! `ddbx events`.
 
-use clap::Args;
 use ddbx_protocol::Event;
 use ddbx_protocol::control::{Notice, Reply, Request, What};
+use ddbx_tui::words::Events;
 
 use super::holds::describe;
 use super::processes::seconds;
-use super::{SessionArgs, print, unexpected};
+use super::{InSession, print, unexpected};
 use crate::exit::Failure;
 use crate::text::one_line;
 
-/// Show what has happened in the session
-///
-/// Who joined and left, who stood still and went on, what was done to breakpoints and
-/// processes; and while somebody follows, the events of the program itself: calls, returns, deadlines, points.
-#[derive(Args)]
-#[command(after_long_help = "\
-Events of the program are collected only while somebody follows: otherwise a call costs
-the debugger nothing.
-
-Examples:
-  ddbx events                 the last of what has happened
-  ddbx events --follow        that, and what happens from now on, until Ctrl-C
-  ddbx events -f --only inventory
-                              what mentions inventory
-  ddbx events -f --json       the same, one JSON object on each line
-
-customer-4!3 is the third call that the control customer-4 makes.")]
-pub(crate) struct EventsArgs {
-    /// Go on with what happens from now on
-    #[arg(long, short)]
-    follow: bool,
-
-    /// Only what mentions this: a process, a control, a method
-    #[arg(long, value_name = "TEXT")]
-    only: Option<String>,
-
-    #[command(flatten)]
-    session: SessionArgs,
-}
-
-pub(crate) fn events(args: &EventsArgs) -> Result<(), Failure> {
+pub(crate) fn events(args: &InSession<Events>) -> Result<(), Failure> {
     let mut client = args.session.connect()?;
-    client.send(Request::Events { follow: args.follow })?;
+    client.send(Request::Events { follow: args.word.follow })?;
     loop {
         match client.next()? {
             Some(Reply::Notice(notice)) => {
@@ -50,7 +20,7 @@ pub(crate) fn events(args: &EventsArgs) -> Result<(), Failure> {
                     true => serde_json::to_string(&notice).map_err(std::io::Error::from)?,
                     false => line(&notice),
                 };
-                if args.only.as_ref().is_none_or(|only| line.contains(only.as_str())) {
+                if args.word.only.as_ref().is_none_or(|only| line.contains(only.as_str())) {
                     print(&line)?;
                 }
             }

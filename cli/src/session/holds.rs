@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use clap::Args;
-use ddbx_protocol::HoldId;
 use ddbx_protocol::control::{
-    Backtrace, FrameView, HoldReason, HoldView, ReplayView, Reply, Request, Whom,
+    Backtrace, FrameView, HoldReason, HoldView, ReplayView, Reply, Request,
 };
+use ddbx_tui::words::{Bt, Continue, Holds, Release};
 
 use super::processes::seconds;
-use super::{SessionArgs, answer, print, print_json, unexpected};
+use super::{InSession, SessionArgs, answer, print, print_json, unexpected};
 use crate::exit::Failure;
 use crate::table::table;
 use crate::text::{cut, one_line};
@@ -17,28 +16,7 @@ use crate::text::{cut, one_line};
 /// Beyond this only the first ones are listed for people.
 const ROWS_MAX: usize = 200;
 
-/// List who stands still, why, and because of whom
-#[derive(Args)]
-#[command(after_long_help = "\
-Why:
-  breakpoint 1     it has come to a breakpoint; only you can let it go on
-  halt             its process is held, by a breakpoint of scope process or a pause
-  for hold 3       going on could change the order of events: it goes on by itself
-                   after hold 3 does, or comes to a breakpoint itself
-  order            the same, and whom it waits for goes on already
-  turn 15, at 12   in a replay: it was event 15 of its process, and 12 comes next
-
-Examples:
-  ddbx holds             who stands still now
-  ddbx bt 3              how hold 3 came to where it stands, across processes
-  ddbx continue 3        let it go on when its turn comes
-  ddbx release 3         let it go on anyway; order is not guaranteed from then on")]
-pub(crate) struct HoldsArgs {
-    #[command(flatten)]
-    session: SessionArgs,
-}
-
-pub(crate) fn list(args: &HoldsArgs) -> Result<(), Failure> {
+pub(crate) fn list(args: &InSession<Holds>) -> Result<(), Failure> {
     let holds = answer!(args.session.ask(Request::Holds)?, Reply::Holds);
     if args.session.json {
         return print_json(&holds);
@@ -154,29 +132,8 @@ pub(super) fn describe(hold: &HoldView) -> String {
     .to_owned()
 }
 
-/// Show how a control came to where it stands, across processes
-///
-/// The innermost call first, down to the process where the control began.
-#[derive(Args)]
-#[command(after_long_help = "\
-Examples:
-  ddbx bt 3              how hold 3 came to where it stands
-  #0 inventory  Inventory.reserve  for 2.005 s, deadline in 0.187 s
-  #1 orders  Orders.place  for 2.009 s, deadline in 0.187 s
-  #2 gateway  began here
-
-Deadlines are measured by the clock of who is held, which stands still.")]
-pub(crate) struct BtArgs {
-    /// Which hold, as `ddbx holds` shows it
-    hold: u64,
-
-    #[command(flatten)]
-    session: SessionArgs,
-}
-
-pub(crate) fn backtrace(args: &BtArgs) -> Result<(), Failure> {
-    let backtrace =
-        answer!(args.session.ask(Request::Backtrace(HoldId(args.hold)))?, Reply::Backtrace);
+pub(crate) fn backtrace(args: &InSession<Bt>) -> Result<(), Failure> {
+    let backtrace = answer!(args.session.ask(args.word.request())?, Reply::Backtrace);
     if args.session.json {
         return print_json(&backtrace);
     }
@@ -204,60 +161,12 @@ fn line(number: usize, frame: &FrameView) -> String {
     format!("#{number} {process}  {}  {since}{left}", one_line(method.as_str()))
 }
 
-/// Let somebody go on who is held
-///
-/// It goes on when its turn comes: not before others that are further behind and still
-/// held. Without an argument the only one that is held is meant.
-#[derive(Args)]
-#[command(after_long_help = "\
-Examples:
-  ddbx continue              the only one that is held
-  ddbx continue 3            hold 3
-  ddbx continue inventory    all that is held in inventory, and a pause of it
-  ddbx continue --all        everybody; breakpoints stay")]
-pub(crate) struct ContinueArgs {
-    /// Which hold, as `ddbx holds` shows it; or which process
-    #[arg(value_name = "HOLD|PROCESS", conflicts_with = "all")]
-    whom: Option<String>,
-
-    /// Everybody
-    #[arg(long)]
-    all: bool,
-
-    #[command(flatten)]
-    session: SessionArgs,
+pub(crate) fn go_on(args: &InSession<Continue>) -> Result<(), Failure> {
+    done(&args.session, args.word.request(), "continued")
 }
 
-pub(crate) fn go_on(args: &ContinueArgs) -> Result<(), Failure> {
-    let whom = match (&args.whom, args.all) {
-        (_, true) => Whom::All,
-        (None, false) => Whom::TheOnly,
-        (Some(text), false) => match text.parse() {
-            Ok(number) => Whom::Hold(HoldId(number)),
-            Err(_) => Whom::Process(text.clone()),
-        },
-    };
-    done(&args.session, Request::Continue(whom), "continued")
-}
-
-/// Let somebody go on anyway
-///
-/// Now, whatever the rule says, and at all that it does from here. The order of events
-/// is not guaranteed from then on, which `ddbx ps` shows.
-#[derive(Args)]
-#[command(after_long_help = "\
-Examples:
-  ddbx release 3         let hold 3 go on, also if it waits for others")]
-pub(crate) struct ReleaseArgs {
-    /// Which hold, as `ddbx holds` shows it
-    hold: u64,
-
-    #[command(flatten)]
-    session: SessionArgs,
-}
-
-pub(crate) fn release(args: &ReleaseArgs) -> Result<(), Failure> {
-    done(&args.session, Request::Release(HoldId(args.hold)), "released")
+pub(crate) fn release(args: &InSession<Release>) -> Result<(), Failure> {
+    done(&args.session, args.word.request(), "released")
 }
 
 fn done(session: &SessionArgs, request: Request, what: &str) -> Result<(), Failure> {

@@ -33,6 +33,8 @@ pub enum About {
     Event(u64),
     /// A line of the log.
     Line(u64),
+    /// The values that processes watch.
+    Watched,
 }
 
 impl About {
@@ -58,6 +60,7 @@ impl About {
             Self::Breakpoint(id) => format!("breakpoint {id}"),
             Self::Event(_) => "event".to_owned(),
             Self::Line(_) => "log".to_owned(),
+            Self::Watched => "watched values".to_owned(),
         }
     }
 }
@@ -115,6 +118,7 @@ pub fn lines(state: &State, about: &About) -> Vec<DetailLine> {
             let line = state.log.line(*number).map(|line| vec![line.into()]);
             line.unwrap_or_else(gone)
         }
+        About::Watched => of_watched(state),
     }
 }
 
@@ -176,6 +180,24 @@ fn of_hold(state: &State, hold: &HoldView) -> Vec<DetailLine> {
     if watched.peek().is_some() {
         lines.extend(["".into(), title("Watched values of its process")]);
         lines.extend(watched.map(|watch| fact(&watch.name, &watch.value)));
+    }
+    lines
+}
+
+fn of_watched(state: &State) -> Vec<DetailLine> {
+    if state.seen.watched.is_empty() {
+        return vec![
+            "nothing is watched: programs show values with ddbx::watch!(name = value)".into(),
+        ];
+    }
+    let mut lines = Vec::new();
+    let mut process = "";
+    for watch in &state.seen.watched {
+        if watch.process != process {
+            process = &watch.process;
+            lines.push(title(process));
+        }
+        lines.push(fact(&watch.name, &watch.value));
     }
     lines
 }

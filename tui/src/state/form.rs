@@ -65,7 +65,7 @@ impl Field {
     /// What can be in it.
     pub fn help(self) -> &'static str {
         match self {
-            Self::Where => "process:Service.method@event, or process:point(label); * is anything",
+            Self::Where => "process:Service.method@event, or process:point(label)",
             Self::If => "stop only if this holds, such as args.item == \"Apples\"",
             Self::Stops => "everybody in the process, or only the call that comes there",
             Self::Once => "stop only the first that comes there",
@@ -109,7 +109,7 @@ pub struct Fault {
 
 impl Fault {
     /// From a sentence, or from one with a mark under the place on the last of three lines.
-    fn of(error: &impl ToString) -> Self {
+    pub fn of(error: &impl ToString) -> Self {
         let text = error.to_string();
         let lines: Vec<&str> = text.lines().collect();
         match lines.as_slice() {

@@ -4,6 +4,7 @@ use crate::keys;
 use crate::state::State;
 use crate::state::detail::DetailLine;
 use crate::state::table::Mark;
+use crate::words;
 
 /// What is shown, line by line.
 pub(super) fn lines(state: &State) -> Vec<DetailLine> {
@@ -13,6 +14,11 @@ pub(super) fn lines(state: &State) -> Vec<DetailLine> {
         let keys = binding.keys.iter().map(|(key, _)| key.to_string());
         let keys = keys.collect::<Vec<_>>().join(" ");
         lines.push(format!("  {keys:<25} {}", binding.help).into());
+    }
+    lines.push("".into());
+    lines.push(DetailLine { text: "Words after :".to_owned(), mark: Mark::Title });
+    for (usage, does) in words::list() {
+        lines.push(format!("  {usage:<29} {does}").into());
     }
     lines.push("".into());
     lines.push("held: you hold it. waiting: it goes on by itself when order allows.".into());

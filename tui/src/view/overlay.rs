@@ -11,7 +11,7 @@ use crate::state::detail::{self, DetailLine};
 use crate::state::line::{Line as Typed, Purpose};
 use crate::state::overlay::Overlay;
 use crate::state::table::Mark;
-use crate::text::{around, cut, width, wrapped};
+use crate::text::{around, cut, one_line, width, wrapped};
 
 /// Text in wider windows is hard to read.
 const WIDTH_MAX: usize = 100;
@@ -54,16 +54,34 @@ fn typed(frame: &mut Frame<'_>, area: Rect, line: &Typed) {
     let part = around(left, right, room);
     let mut text = format!("{before}{}", part.text);
     if let Some((offers, at)) = line.typed().offers() {
-        let left = room.saturating_sub(width(&text) + 4);
         // What is in the line already is not said again.
-        let rest: Vec<&str> =
-            offers.iter().cycle().skip(at + 1).take(offers.len() - 1).map(String::as_str).collect();
-        text.push_str(&format!("    {}", cut(&rest.join("  "), left)));
+        let rest = offers.iter().cycle().skip(at + 1).take(offers.len() - 1);
+        let rest = listed(rest, offers.len() - 1, room.saturating_sub(width(&text) + 4));
+        text.push_str(&format!("    {rest}"));
     }
     frame.render_widget(Clear, area);
     frame.render_widget(Paragraph::new(text), area);
     let x = area.x + 1 + part.cursor as u16;
     frame.set_cursor_position(Position { x, y: area.y });
+}
+
+/// As many of these lines as fit: what is last in them, which is where they differ.
+fn listed<'a>(lines: impl Iterator<Item = &'a String>, number: usize, room: usize) -> String {
+    let mut left = number;
+    let mut text = String::new();
+    for line in lines {
+        let last = line.split_whitespace().next_back().unwrap_or_default();
+        let more = if left == 1 { 0 } else { width("… 000 more") };
+        if width(&text) + width(last) + more > room {
+            break;
+        }
+        text.push_str(&format!("{}  ", one_line(last)));
+        left -= 1;
+    }
+    if left > 0 {
+        text.push_str(&cut(&format!("… {left} more"), room.saturating_sub(width(&text))));
+    }
+    text
 }
 
 /// How many columns of text a window has.
