@@ -128,3 +128,29 @@ pub fn main() -> ExitCode {
     };
     exit::code(outcome)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who types a word of `ddbx` on the screen is understood, or told where it belongs.
+    #[test]
+    fn the_screen_knows_every_word() {
+        for word in Cli::command().get_subcommands().filter(|word| !word.is_hide_set()) {
+            assert!(words::is_known(word.get_name()), "{}", word.get_name());
+        }
+    }
+
+    /// What is shown of a word is what the word says of itself.
+    #[test]
+    fn words_keep_their_help() {
+        for word in Cli::command().get_subcommands().filter(|word| !word.is_hide_set()) {
+            let about = word.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(
+                !about.is_empty() && !about.starts_with("Which session"),
+                "{}",
+                word.get_name()
+            );
+        }
+    }
+}

@@ -424,7 +424,7 @@ impl State {
             Action::Quit => return self.quit(),
             Action::Break => {
                 if self.may_change() {
-                    self.overlays.push(Overlay::Form(BreakForm::at(&self.place())));
+                    self.overlays.push(Overlay::Form(Box::new(BreakForm::at(&self.place()))));
                 }
             }
             Action::Edit => self.edit(),
@@ -499,7 +499,7 @@ impl State {
         if let Some(form) = view.map(BreakForm::of)
             && self.may_change()
         {
-            self.overlays.push(Overlay::Form(form));
+            self.overlays.push(Overlay::Form(Box::new(form)));
         }
     }
 

@@ -82,13 +82,14 @@ pub fn is_known(word: &str) -> bool {
     Line::command().find_subcommand(word).is_some() || IN_A_SHELL.contains(&word)
 }
 
-/// How each word is used, and what it does.
+/// How each word is used, and what it does, both in short.
 pub fn list() -> Vec<(String, String)> {
     let mut line = Line::command();
     let words = line.get_subcommands_mut().map(|word| {
         let usage = word.render_usage().to_string();
+        let usage = usage.trim_start_matches("Usage: ").replace(" [OPTIONS]", "");
         let about = word.get_about().map(ToString::to_string).unwrap_or_default();
-        (usage.trim_start_matches("Usage: ").replace("[OPTIONS]", "[--…]"), about)
+        (usage, about.split([':', ',', ';']).next().unwrap_or_default().to_owned())
     });
     words.collect()
 }
@@ -117,6 +118,7 @@ fn sentence(first: &str, error: &clap::Error) -> String {
     }
     if error.kind() == ErrorKind::InvalidSubcommand {
         let near = complete::words(first);
+        let near: Vec<&str> = near.iter().map(|word| word.trim_end()).collect();
         return match near.as_slice() {
             [] => format!("there is no {first} here: `help` shows what there is"),
             near => format!("there is no {first} here: did you mean {}?", near.join(", ")),

@@ -22,7 +22,7 @@ pub enum Overlay {
     /// A line is typed.
     Line(Line),
     /// A breakpoint is made, or changed.
-    Form(BreakForm),
+    Form(Box<BreakForm>),
 }
 
 /// A question, and what follows from each answer.

@@ -16,12 +16,12 @@ pub(super) fn lines(state: &State) -> Vec<DetailLine> {
         lines.push(format!("  {keys:<25} {}", binding.help).into());
     }
     lines.push("".into());
-    lines.push(DetailLine { text: "Words after :".to_owned(), mark: Mark::Title });
-    for (usage, does) in words::list() {
-        lines.push(format!("  {usage:<29} {does}").into());
-    }
-    lines.push("".into());
     lines.push("held: you hold it. waiting: it goes on by itself when order allows.".into());
     lines.push("clock: virtual time, real time less the delay; deadlines count only that.".into());
+    lines.push("".into());
+    lines.push(DetailLine { text: "Words after :".to_owned(), mark: Mark::Title });
+    for (usage, does) in words::list() {
+        lines.push(format!("  {usage:<24} {does}").into());
+    }
     lines
 }

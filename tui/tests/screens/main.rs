@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod fixtures;
+mod form;
 mod keys;
 mod snapshots;
 mod updates;
+mod words;

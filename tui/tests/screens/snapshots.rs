@@ -9,13 +9,18 @@ use ratatui::backend::TestBackend;
 use crate::fixtures::{SITUATIONS, held, press, types};
 
 /// The sizes that must be useful.
-const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
+pub const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
 
-pub fn drawn(state: &mut State, (width, height): (u16, u16)) -> String {
+pub fn drawn(state: &mut State, size: (u16, u16)) -> String {
+    terminal(state, size).backend().to_string()
+}
+
+/// The whole terminal, for who asks where its cursor is.
+pub fn terminal(state: &mut State, (width, height): (u16, u16)) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     state.handle_size(view::page(state, ratatui::layout::Rect::new(0, 0, width, height)));
     terminal.draw(|frame| view::draw(frame, state, &Theme::new(false))).unwrap();
-    terminal.backend().to_string()
+    terminal
 }
 
 #[test]

@@ -9,10 +9,10 @@ use ddbx_tui::keys::Key;
 use ddbx_tui::state::form::{BreakForm, Content, Field};
 use ddbx_tui::state::overlay::Overlay;
 use ddbx_tui::state::{Command, Screen, State, Update, places};
-use ddbx_tui::view::{self, Theme};
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::layout::Position;
+use ddbx_tui::text::width;
+
+use crate::fixtures::{press, types};
+use crate::snapshots::{SIZES, drawn, terminal};
 
 fn process(name: &str, methods: &[&str], points: &[&str], calls: &[&str]) -> ProcessView {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -58,14 +58,6 @@ fn session(processes: Vec<ProcessView>) -> State {
     state
 }
 
-fn press(state: &mut State, keys: &[Key]) -> Vec<Command> {
-    keys.iter().flat_map(|key| state.handle_key(*key)).collect()
-}
-
-fn type_in(state: &mut State, text: &str) -> Vec<Command> {
-    text.chars().flat_map(|character| state.handle_key(Key::Char(character))).collect()
-}
-
 fn form(state: &State) -> &BreakForm {
     match state.overlays.last() {
         Some(Overlay::Form(form)) => form,
@@ -84,15 +76,8 @@ fn text(state: &State, field: Field) -> String {
 fn typed(place: &str) -> State {
     let mut state = session(shop());
     assert_eq!(press(&mut state, &[Key::Char('b')]), []);
-    assert_eq!(type_in(&mut state, place), []);
+    assert_eq!(types(&mut state, place), []);
     state
-}
-
-fn drawn(state: &State, width: u16, height: u16) -> (String, Position) {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| view::draw(frame, state, &Theme::new(false))).unwrap();
-    let cursor = terminal.get_cursor_position().unwrap();
-    (terminal.backend().to_string(), cursor)
 }
 
 const PLACE: &str = "inventory:Inventory.reserve@arrive";
@@ -101,11 +86,11 @@ const PLACE: &str = "inventory:Inventory.reserve@arrive";
 fn a_breakpoint_is_set_with_all_that_is_filled_in() {
     let mut state = typed(PLACE);
     press(&mut state, &[Key::Down]);
-    type_in(&mut state, "args.item == \"Apples\"");
+    types(&mut state, "args.item == \"Apples\"");
     press(&mut state, &[Key::Tab, Key::Char(' '), Key::Tab, Key::Right, Key::Tab]);
-    type_in(&mut state, "10");
+    types(&mut state, "10");
     press(&mut state, &[Key::Tab]);
-    type_in(&mut state, "1m 3s");
+    types(&mut state, "1m 3s");
     let wanted = Wanted {
         spec: PLACE.to_owned(),
         scope: Scope::Call,
@@ -182,7 +167,7 @@ fn nothing_is_asked_while_something_is_wrong() {
             let downs = Field::ALL.iter().position(|each| *each == field).unwrap();
             press(&mut state, &vec![Key::Down; downs]);
             press(&mut state, &[Key::Ctrl('u')]);
-            type_in(&mut state, wrong);
+            types(&mut state, wrong);
             press(&mut state, &[Key::Up, Key::Enter]);
             assert_eq!(press(&mut state, &[Key::Enter]), [], "{wrong}");
             assert_eq!(form(&state).focus(), field, "{wrong}");
@@ -201,12 +186,12 @@ fn faults_have_their_place() {
     let mut state = session(shop());
     press(&mut state, &[Key::Char('b')]);
     assert_eq!(fault(&state, Field::Where), None, "nothing was typed");
-    type_in(&mut state, "在庫:Shop.buy@sell");
+    types(&mut state, "在庫:Shop.buy@sell");
     let of_place = fault(&state, Field::Where).unwrap();
     assert_eq!(of_place.at, Some("在庫:Shop.buy@".chars().count()));
     assert_eq!(of_place.what, "the events are call, arrive, return and resume, or * for all");
     press(&mut state, &[Key::Down]);
-    type_in(&mut state, "args.item == 1 && stock > 2");
+    types(&mut state, "args.item == 1 && stock > 2");
     let of_condition = fault(&state, Field::If).unwrap();
     assert_eq!(of_condition.at, Some("args.item == 1 && ".len()));
     assert!(of_condition.what.contains("`stock` is not known"), "{of_condition:?}");
@@ -294,9 +279,9 @@ fn tab_goes_through_what_is_offered_and_then_on() {
     assert_eq!(press(&mut state, &[Key::Enter, Key::Tab]), []);
     assert_eq!(text(&state, Field::Where), "inventory:Inventory.release@arrive");
     press(&mut state, &[Key::Ctrl('u')]);
-    type_in(&mut state, "payments:charge");
+    types(&mut state, "payments:charge");
     press(&mut state, &[Key::Tab]);
-    type_in(&mut state, "ret");
+    types(&mut state, "ret");
     press(&mut state, &[Key::Tab]);
     assert_eq!(text(&state, Field::Where), "payments:Payments.charge@return");
     assert_eq!(form(&state).focus(), Field::Where);
@@ -334,24 +319,25 @@ fn a_session_that_is_gone_is_not_asked() {
 }
 
 /// At both sizes.
-fn snapshot(name: &str, state: &State) {
-    for (width, height) in [(80, 24), (120, 40)] {
-        insta::assert_snapshot!(format!("{name}_{width}x{height}"), drawn(state, width, height).0);
+fn snapshot(name: &str, mut state: State) {
+    for size in SIZES {
+        let name = format!("{name}-{}x{}", size.0, size.1);
+        insta::assert_snapshot!(name, drawn(&mut state, size));
     }
 }
 
 #[test]
 fn it_looks_right() {
-    snapshot("empty", &typed(""));
-    snapshot("offers", &typed("inventory:re"));
+    snapshot("empty", typed(""));
+    snapshot("offers", typed("inventory:re"));
     let mut chosen = typed("e");
     press(&mut chosen, &[Key::Tab; 6]);
-    snapshot("chosen", &chosen);
-    snapshot("fault_in_place", &typed("inventory:Inventory.reserve@sometimes"));
+    snapshot("chosen", chosen);
+    snapshot("fault-in-place", typed("inventory:Inventory.reserve@sometimes"));
     let mut condition = typed(PLACE);
     press(&mut condition, &[Key::Down]);
-    type_in(&mut condition, "args.item == \"Apples\" && stock_left < 3");
-    snapshot("fault_in_condition", &condition);
+    types(&mut condition, "args.item == \"Apples\" && stock_left < 3");
+    snapshot("fault-in-condition", condition);
     let mut refused = typed(PLACE);
     press(&mut refused, &[Key::Up, Key::Up, Key::Up, Key::Up, Key::Char(' '), Key::Enter]);
     let Command::Ask(request) = press(&mut refused, &[Key::Char(' '), Key::Enter]).remove(0) else {
@@ -359,41 +345,47 @@ fn it_looks_right() {
     };
     let why = "there are 1000 breakpoints, which is the most: remove one".to_owned();
     refused.handle_update(Update::Answer(request, Reply::Refused(why)));
-    snapshot("refused", &refused);
+    snapshot("refused", refused);
 }
 
 #[test]
 fn it_works_on_the_smallest_screen() {
     let mut state = typed("inventory:re");
-    insta::assert_snapshot!("smallest_offers", drawn(&state, 60, 12).0);
+    insta::assert_snapshot!("smallest-offers", drawn(&mut state, (60, 12)));
     press(&mut state, &[Key::Up]);
-    type_in(&mut state, "soon");
-    insta::assert_snapshot!("smallest_last_field", drawn(&state, 60, 12).0);
+    types(&mut state, "soon");
+    insta::assert_snapshot!("smallest-last-field", drawn(&mut state, (60, 12)));
+}
+
+/// What is drawn, and where the cursor is in it.
+fn with_cursor(state: &mut State, size: (u16, u16)) -> (String, usize, usize) {
+    let mut terminal = terminal(state, size);
+    let cursor = terminal.get_cursor_position().unwrap();
+    (terminal.backend().to_string(), usize::from(cursor.x), usize::from(cursor.y))
 }
 
 #[test]
 fn the_cursor_is_where_the_next_character_goes() {
-    for (place, width) in [("", 80), ("inventory:", 80), ("注文:注文.処理@", 80)] {
-        let (screen, cursor) = drawn(&typed(place), width, 24);
-        let row = screen.lines().nth(usize::from(cursor.y)).unwrap();
-        assert!(row.contains("› where"), "{screen}");
-        let columns = 80 - 76 - 2 + 15 + ddbx_tui::text::width(place);
-        assert_eq!(usize::from(cursor.x), columns, "{screen}");
+    for place in ["", "inventory:", "注文:注文.処理@"] {
+        let (screen, x, y) = with_cursor(&mut typed(place), (80, 24));
+        assert!(screen.lines().nth(y).unwrap().contains("› where"), "{screen}");
+        // Behind the frame, the titles and what is typed.
+        assert_eq!(x, 2 + 15 + width(place), "{screen}");
     }
     // A text that is longer than the field moves in it, and back with the cursor.
     let long = format!("{}:Inventory.reserve@arrive", "処理".repeat(40));
     let mut state = typed(&long);
     for _ in 0..long.chars().count() {
-        let (screen, cursor) = drawn(&state, 60, 12);
-        assert!(cursor.x < 58, "{screen}");
+        let (screen, x, y) = with_cursor(&mut state, (60, 12));
+        assert!(x < 58, "{screen}");
         let before = match form(&state).content(Field::Where) {
             Content::Text(typed) => typed.halves().0.chars().last(),
             Content::Choice(..) => None,
         };
-        let row = screen.lines().nth(usize::from(cursor.y)).unwrap();
+        let row = screen.lines().nth(y).unwrap();
         assert!(before.is_none_or(|character| row.contains(character)), "{before:?} {screen}");
         press(&mut state, &[Key::Left]);
     }
-    type_in(&mut state, "x");
+    types(&mut state, "x");
     assert!(text(&state, Field::Where).starts_with('x'));
 }
