@@ -12,6 +12,7 @@ pub mod detail;
 pub mod events;
 pub mod form;
 pub mod holds;
+pub mod lanes;
 pub mod line;
 pub mod log;
 pub mod overlay;
@@ -300,11 +301,12 @@ impl State {
                         What::Missed(number) => self.events.missed += number,
                         what => {
                             is_news = true;
+                            self.space_time.notice(notice.at_ms, &what);
                             self.log.notice(notice.at_ms, &what);
                         }
                     }
                 }
-                self.follow();
+                self.events_pane.follow(&self.events);
                 return is_news;
             }
             Update::Missed(number) => self.events.missed += number,
@@ -312,18 +314,13 @@ impl State {
             Update::Tick(now_ms) => {
                 self.now_ms = now_ms;
                 self.events.settle();
-                self.follow();
+                self.events_pane.follow(&self.events);
                 if self.message.as_ref().is_some_and(|(_, at)| now_ms > at + MESSAGE_MS) {
                     self.message = None;
                 }
             }
         }
         false
-    }
-
-    fn follow(&mut self) {
-        self.events_pane.follow(&self.events);
-        self.space_time.follow(&self.events);
     }
 
     fn lost(&mut self, why: String) {
@@ -404,12 +401,11 @@ impl State {
             Action::Page(by) => self.step(by * self.page as isize),
             Action::First => self.step(isize::MIN),
             Action::Last => self.step(isize::MAX),
-            Action::Sideways(by) => self.space_time.select(&self.events, by),
+            Action::Sideways(by) => {
+                self.space_time.select(&self.events, &space_time::rows(self), by);
+            }
             Action::Zoom(by) => self.space_time.zoom(by),
-            Action::Follow => match self.screen {
-                Screen::SpaceTime => self.space_time.toggle_follow(&self.events),
-                _ => self.toggle_follow(),
-            },
+            Action::Follow => self.toggle_follow(),
             Action::Find(by) => self.find(by),
             Action::Seek(by) => self.seek(by),
             Action::Open => self.open(),
@@ -435,7 +431,10 @@ impl State {
 
     fn step(&mut self, by: isize) {
         match self.screen {
-            Screen::SpaceTime => self.space_time.step(&self.events, by),
+            Screen::SpaceTime => {
+                let (rows, is_over) = (space_time::rows(self), self.is_recording());
+                self.space_time.step(&self.events, &rows, by, is_over);
+            }
             screen => {
                 let Some(table) = self.table(screen) else { return };
                 if screen == Screen::Events {
@@ -447,6 +446,10 @@ impl State {
     }
 
     fn toggle_follow(&mut self) {
+        if self.screen == Screen::SpaceTime {
+            let rows = space_time::rows(self);
+            return self.space_time.toggle_follow(&self.events, &rows);
+        }
         self.events_pane.follows = !self.events_pane.follows;
     }
 
@@ -611,7 +614,11 @@ impl State {
             Screen::Processes => self.selected(),
             Screen::Holds => holds::meant(self).first().map(|hold| hold.process.clone()),
             Screen::Calls => calls::selected(self).map(|call| call.process.clone()),
-            Screen::SpaceTime => self.space_time.process(&self.events),
+            Screen::SpaceTime => {
+                let mut rows = space_time::rows(self);
+                let at = self.space_time.row(&rows)?;
+                Some(rows.swap_remove(at).process)
+            }
             Screen::Events => {
                 let number = self.selected()?.parse().ok()?;
                 Some(self.events.get(number)?.event.id.process.to_string())
@@ -636,8 +643,16 @@ impl State {
             Screen::Events => self.selected().and_then(|key| key.parse().ok()),
             _ => None,
         };
-        let here = number.and_then(|number| self.events.place(number));
+        let here = number.and_then(|number| self.log_of(number).place(number));
         here.or_else(|| self.process().map(|process| format!("{process}:"))).unwrap_or_default()
+    }
+
+    /// Where the event of a number is kept: those that are looked at are not forgotten.
+    fn log_of(&self, number: u64) -> &EventLog {
+        match self.events.get(number) {
+            Some(_) => &self.events,
+            None => self.space_time.log(&self.events),
+        }
     }
 
     /// The hold of a number, if somebody stands there.

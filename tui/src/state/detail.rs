@@ -226,7 +226,7 @@ fn of_breakpoint(state: &State, id: BreakpointId) -> Option<Vec<DetailLine>> {
 }
 
 fn of_event(state: &State, number: u64) -> Option<Vec<DetailLine>> {
-    let happened = state.events.get(number)?;
+    let happened = state.log_of(number).get(number)?;
     let event = &happened.event;
     let clock = happened.at.saturating_sub(event.delay.as_nanos().try_into().unwrap_or(i64::MAX));
     let mut lines = vec![
@@ -237,5 +237,8 @@ fn of_event(state: &State, number: u64) -> Option<Vec<DetailLine>> {
     ];
     lines.extend(event.kind.control().map(|control| fact("control", control)));
     lines.extend(event.kind.sent_as().map(|id| fact("sent as", id)));
+    if happened.stood > 0 {
+        lines.push(fact("stood still", format!("for {} before it", millis_of(happened.stood))));
+    }
     Some(lines)
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use ddbx_protocol::{Event, EventKind, ProcessName};
 
 use super::State;
+use super::lanes::{Lanes, Place};
 use super::table::{Column, Mark, Row, Table};
 use crate::text::millis_of;
 
@@ -24,6 +25,10 @@ pub struct Happened {
     pub event: Event,
     /// In nanoseconds since the session began, or the recording.
     pub at: i64,
+    /// Where it is in a diagram.
+    pub place: Place,
+    /// How long it was held before, in nanoseconds.
+    pub stood: i64,
 }
 
 /// The last of what has happened, in the order of time. Each event has a number of its own
@@ -33,7 +38,7 @@ pub struct EventLog {
     events: VecDeque<Happened>,
     /// Those of a session that others may still come before: processes tell of what they do
     /// now and then, each of them much at once.
-    early: BTreeMap<ProcessName, VecDeque<Happened>>,
+    early: BTreeMap<ProcessName, VecDeque<(i64, Event)>>,
     early_count: usize,
     heard: u64,
     heard_before: u64,
@@ -42,6 +47,7 @@ pub struct EventLog {
     pub missed: u64,
     /// What is to be added to the clock of a process.
     offsets: BTreeMap<ProcessName, i64>,
+    lanes: Lanes,
     is_whole: bool,
 }
 
@@ -62,7 +68,7 @@ impl EventLog {
         let at = event.at.as_nanos().saturating_add(*known);
         self.heard += 1;
         self.early_count += 1;
-        self.early.entry(event.id.process.clone()).or_default().push_back(Happened { event, at });
+        self.early.entry(event.id.process.clone()).or_default().push_back((at, event));
         while self.early_count > EVENTS_MAX / 2
             || self.earliest().is_some_and(|(at, _)| at < heard - EARLY_NANOS)
         {
@@ -81,7 +87,7 @@ impl EventLog {
 
     /// When the earliest of them was, and of whom it is.
     fn earliest(&self) -> Option<(i64, &ProcessName)> {
-        let firsts = self.early.iter().filter_map(|(of, early)| Some((early.front()?.at, of)));
+        let firsts = self.early.iter().filter_map(|(of, early)| Some((early.front()?.0, of)));
         firsts.min_by_key(|(at, _)| *at)
     }
 
@@ -91,29 +97,51 @@ impl EventLog {
         let first = |of: &ProcessName| self.early.get(of).and_then(VecDeque::front);
         // Clocks are read too roughly for it to go round in a circle more than once.
         for _ in 0..self.early.len() {
-            let sent_as = first(of).and_then(|first| first.event.kind.sent_as());
+            let sent_as = first(of).and_then(|(_, first)| first.kind.sent_as());
             match sent_as.filter(|id| {
-                first(&id.process).is_some_and(|first| first.event.id.number <= id.number)
+                first(&id.process).is_some_and(|(_, first)| first.id.number <= id.number)
             }) {
                 Some(id) => of = &id.process,
                 None => break,
             }
         }
         let of = of.clone();
-        if let Some(next) = self.early.get_mut(&of).and_then(VecDeque::pop_front) {
+        if let Some((at, event)) = self.early.get_mut(&of).and_then(VecDeque::pop_front) {
             self.early_count -= 1;
-            self.push_at(next.event, next.at);
+            self.push_at(event, at);
         }
     }
 
     /// The next event, with a time on the clock that all share; it is not before the last.
     pub fn push_at(&mut self, event: Event, at: i64) {
-        let last = self.events.back().map_or(at, |last| last.at);
         if self.events.len() == EVENTS_MAX && !self.is_whole {
             self.first += 1;
-            self.events.pop_front();
+            if let Some(old) = self.events.pop_front() {
+                self.lanes.forget(&old.event, old.place);
+            }
         }
-        self.events.push_back(Happened { event, at: at.max(last) });
+        let at = at.max(self.events.back().map_or(at, |last| last.at));
+        let added = self.lanes.push(&event, self.range().end, at);
+        let (at, place, stood) = (added.at, added.place, added.stood);
+        self.events.push_back(Happened { event, at, place, stood });
+    }
+
+    /// The same, by process.
+    pub fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    /// What there is now, to be looked at while more happens. Nothing of one that is kept
+    /// whole: it stays as it is.
+    pub fn frozen(&self) -> Option<Self> {
+        (!self.is_whole).then(|| Self {
+            events: self.events.clone(),
+            first: self.first,
+            missed: self.missed,
+            lanes: self.lanes.frozen(),
+            is_whole: true,
+            ..Self::default()
+        })
     }
 
     /// The event of a number.
@@ -194,6 +222,11 @@ impl EventsPane {
         if self.follows {
             self.until = events.range().end;
         }
+    }
+
+    /// Shows what is before this one, and stays.
+    pub(super) fn show_until(&mut self, until: u64) {
+        *self = Self { follows: false, until };
     }
 }
 
