@@ -4,12 +4,15 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser};
 use ddbx_protocol::link::{Address, FindFailure, Secret, find, reach};
+use ddbx_recording::OpenError;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::screen::{Options, run};
+use crate::screen::{Failure, Options, run, run_recording};
 use crate::text::one_line;
 
 /// Look at a session: who stands still and why, clocks, calls, breakpoints, what happens
@@ -30,6 +33,10 @@ struct Cli {
     /// Only look: nothing can be changed
     #[arg(long)]
     watch_only: bool,
+
+    /// Look at a recording instead: ] and [ move its time
+    #[arg(long, value_name = "REC")]
+    recording: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -46,6 +53,7 @@ Examples:
   ddbx-tui                      the session that runs
   ddbx-tui -S shop              the one called shop
   ddbx-tui --watch-only         for a second pair of eyes
+  ddbx-tui --recording rec      what was recorded, at any of its times
   NO_COLOR=1 ddbx-tui           without colours
 
 Exit codes:
@@ -53,7 +61,14 @@ Exit codes:
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    // In the environment it may be for others.
+    let names_session = matches.value_source("session") == Some(ValueSource::CommandLine);
+    if names_session && cli.recording.is_some() {
+        let text = "either --session or --recording, not both";
+        Cli::command().error(ErrorKind::ArgumentConflict, text).exit();
+    }
     let runtime = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(1, &error.to_string()),
@@ -65,17 +80,29 @@ async fn look(cli: Cli) -> ExitCode {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return failed(2, NO_TERMINAL);
     }
-    let options = match options(&cli).await {
-        Ok(options) => options,
-        Err((code, why)) => return failed(code, &why),
+    let looks = async {
+        match &cli.recording {
+            Some(directory) => run_recording(directory).await.map_err(not_shown),
+            None => run(options(&cli).await?).await.map_err(not_shown),
+        }
     };
     tokio::select! {
-        ended = run(options) => match ended {
+        looked = looks => match looked {
             Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => failed(1, &failure.to_string()),
+            Err((code, why)) => failed(code, &why),
         },
         // The terminal is given back when the screen is dropped.
         code = told_to_end() => ExitCode::from(code),
+    }
+}
+
+fn not_shown(failure: Failure) -> (u8, String) {
+    match &failure {
+        Failure::Recording(OpenError::NotARecording(_)) => {
+            (2, format!("{failure}; `ddbx recordings DIR` lists those in a directory"))
+        }
+        Failure::Recording(_) => (2, failure.to_string()),
+        Failure::Terminal(_) => (1, failure.to_string()),
     }
 }
 

@@ -8,6 +8,7 @@
 mod client;
 mod command;
 pub mod keys;
+pub mod recording;
 pub mod screen;
 pub mod state;
 mod terminal;
@@ -16,4 +17,4 @@ pub mod view;
 pub mod words;
 
 pub use command::main;
-pub use screen::{Failure, Options, run};
+pub use screen::{Failure, Options, run, run_recording};

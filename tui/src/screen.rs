@@ -1,17 +1,20 @@
 //! All together: the session, the terminal, the state, and how often it is drawn.
 
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crossterm::event::EventStream;
 use ddbx_protocol::control::{Reply, Request};
 use ddbx_protocol::link::{Address, Secret};
+use ddbx_recording::OpenError;
 use futures::StreamExt;
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
 use crate::client::{Target, ask, listen};
+use crate::recording;
 use crate::state::{Command, State, Update};
 use crate::terminal::{Input, Terminal};
 use crate::view::{self, Theme};
@@ -46,6 +49,9 @@ pub enum Failure {
     /// The terminal cannot be used.
     #[error("cannot use the terminal: {0}; is standard output one?")]
     Terminal(#[from] io::Error),
+    /// There is nothing to be shown.
+    #[error(transparent)]
+    Recording(#[from] OpenError),
 }
 
 /// Shows a session until the user quits.
@@ -65,6 +71,15 @@ pub async fn run(options: Options) -> Result<(), Failure> {
         ended = screen.run() => ended,
         () = async { tokio::join!(asking, listening); } => Ok(()),
     }
+}
+
+/// Shows a recording until the user quits.
+pub async fn run_recording(directory: &Path) -> Result<(), Failure> {
+    let state = recording::load(directory)?;
+    // Nobody is asked, and nothing is heard.
+    let (asks, _wanted) = mpsc::channel(1);
+    let (_tell, updates) = mpsc::channel(1);
+    Loop { state, asks, updates, printed: None }.run().await
 }
 
 struct Loop {

@@ -1,6 +1,8 @@
 //! What the screen knows, and what a person has done to it. No input or output here, and
 //! nothing about how it is drawn: updates and keys come in, commands go out.
 
+use std::collections::BTreeMap;
+
 use ddbx_protocol::control::{Reply, Request, What, Whom};
 use ddbx_protocol::{BreakpointId, HoldId};
 
@@ -19,6 +21,7 @@ pub mod overlay;
 pub mod pane;
 pub mod places;
 pub mod processes;
+pub mod recorded;
 pub mod session;
 pub mod space_time;
 pub mod table;
@@ -31,6 +34,7 @@ use line::{Line, Purpose};
 use log::Log;
 use overlay::{Overlay, Question};
 use pane::Pane;
+use recorded::{Note, Recorded};
 use session::Seen;
 use space_time::SpaceTime;
 use table::Table;
@@ -173,6 +177,8 @@ pub struct State {
     /// Of the diagram.
     pub space_time: SpaceTime,
     mode: Mode,
+    /// Of a recording: what there was at its time.
+    recorded: Option<Recorded>,
     /// How many rows fit.
     page: usize,
 }
@@ -181,6 +187,26 @@ impl State {
     /// Before anything is known of a session.
     pub fn of_session(name: impl Into<String>, watch_only: bool) -> Self {
         Self::new(name.into(), Mode::Live, watch_only)
+    }
+
+    /// Of a recording: its events in the order of their times, what is remarkable about it,
+    /// and the numbers that its processes had. It shows its end.
+    pub fn of_recording(
+        name: String,
+        events: EventLog,
+        notes: Vec<Note>,
+        pids: BTreeMap<String, u32>,
+    ) -> Self {
+        let recorded = Recorded::new(&events, notes, pids);
+        let space_time = SpaceTime::of_recording();
+        let mut state = Self {
+            events,
+            space_time,
+            recorded: Some(recorded),
+            ..Self::new(name, Mode::Recording, true)
+        };
+        state.seek_to(u64::MAX);
+        state
     }
 
     fn new(name: String, mode: Mode, watch_only: bool) -> Self {
@@ -199,6 +225,7 @@ impl State {
             events_pane: EventsPane::default(),
             space_time: SpaceTime::default(),
             mode,
+            recorded: None,
             page: 10,
         }
     }
@@ -403,6 +430,7 @@ impl State {
             Action::Last => self.step(isize::MAX),
             Action::Sideways(by) => {
                 self.space_time.select(&self.events, &space_time::rows(self), by);
+                self.seek_to_selected();
             }
             Action::Zoom(by) => self.space_time.zoom(by),
             Action::Follow => self.toggle_follow(),
@@ -434,6 +462,7 @@ impl State {
             Screen::SpaceTime => {
                 let (rows, is_over) = (space_time::rows(self), self.is_recording());
                 self.space_time.step(&self.events, &rows, by, is_over);
+                self.seek_to_selected();
             }
             screen => {
                 let Some(table) = self.table(screen) else { return };
@@ -446,6 +475,10 @@ impl State {
     }
 
     fn toggle_follow(&mut self) {
+        if self.is_recording() {
+            self.say("nothing happens in a recording: ] and [ move its time");
+            return;
+        }
         if self.screen == Screen::SpaceTime {
             let rows = space_time::rows(self);
             return self.space_time.toggle_follow(&self.events, &rows);
@@ -457,6 +490,7 @@ impl State {
     fn find(&mut self, by: isize) {
         let Some(number) = self.selected().and_then(|key| key.parse().ok()) else { return };
         match self.events.of_same_control(number, by) {
+            Some(found) if self.is_recording() => self.seek_to(found + 1),
             Some(found) => {
                 self.events_pane.follows = false;
                 self.pane_mut().select(found.to_string());
@@ -470,6 +504,9 @@ impl State {
             Screen::SpaceTime => self.space_time.selected().map(About::Event),
             _ => self.selected().and_then(|key| About::of(self.screen, &key)),
         };
+        if let (Some(About::Event(number)), true) = (&about, self.is_recording()) {
+            self.seek_to(number + 1);
+        }
         if let Some(about) = about {
             self.show(about);
         }
@@ -514,7 +551,7 @@ impl State {
     /// Whether anything may be changed, and, if not, why.
     pub fn may_change(&mut self) -> bool {
         if self.is_recording() {
-            self.say("nothing can be changed in a recording: `ddbx replay` runs it again");
+            self.say("a recording cannot be changed: `ddbx replay` runs it again");
         } else if self.watch_only {
             self.say("nothing can be changed: the screen was opened with --watch-only");
         } else if self.link != Link::Up {
@@ -660,8 +697,36 @@ impl State {
         self.seen.holds.iter().find(|hold| hold.id == id)
     }
 
+    /// How many events of a recording have been, of how many, and how late it is.
+    pub fn cursor(&self) -> Option<(u64, u64, i64)> {
+        let recorded = self.recorded.as_ref()?;
+        Some((recorded.done(), self.events.range().end, recorded.at(&self.events)))
+    }
+
     fn seek(&mut self, by: isize) {
-        // Only recordings have a time that can be moved.
-        let _ = by;
+        if let Some((done, ..)) = self.cursor() {
+            self.seek_to(done.saturating_add_signed(by as i64));
+        }
+    }
+
+    /// In a recording the selected event is also its time.
+    fn seek_to_selected(&mut self) {
+        if let Some(number) = self.space_time.selected() {
+            self.seek_to(number + 1);
+        }
+    }
+
+    /// Moves the time of a recording to where so many events have been.
+    fn seek_to(&mut self, done: u64) {
+        let Some(recorded) = &mut self.recorded else { return };
+        let all = self.events.range().end;
+        let done = done.clamp(1.min(all), all);
+        recorded.seek(&self.events, done);
+        recorded.show(&self.events, &mut self.seen, &mut self.log);
+        self.events_pane.show_until(done);
+        if let Some(last) = done.checked_sub(1) {
+            self.panes[Screen::Events as usize].select(last.to_string());
+            self.space_time.select_event(&self.events, last);
+        }
     }
 }

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use crate::state::{Link, Mode, Screen, State};
-use crate::text::{cut, seconds, width};
+use crate::text::{cut, millis_of, seconds, width};
 
 mod form;
 mod help;
@@ -114,13 +114,20 @@ fn status(frame: &mut Frame<'_>, area: Rect, state: &State, theme: &Theme) {
     };
     let is_ordered = state.seen.session.as_ref().is_none_or(|view| view.order_guaranteed);
     let order = if is_ordered { "order guaranteed" } else { "ORDER NOT GUARANTEED" };
-    let mut text = format!(
-        " {} │ {mode} │ {} held, {} waiting │ {order}",
-        cut(&state.name, 24),
-        state.seen.held(),
-        state.seen.waiting(),
-    );
-    if state.watch_only {
+    let name = cut(&state.name, 24);
+    let mut text = match state.cursor() {
+        Some((done, all, at)) => format!(
+            " {name} │ {mode} │ {}: event {done} of {all} │ {} stand still",
+            millis_of(at),
+            state.seen.holds.len(),
+        ),
+        None => format!(
+            " {name} │ {mode} │ {} held, {} waiting │ {order}",
+            state.seen.held(),
+            state.seen.waiting(),
+        ),
+    };
+    if state.watch_only && !state.is_recording() {
         text.push_str(" │ watch only");
     }
     if state.events.missed > 0 {

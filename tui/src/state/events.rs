@@ -257,6 +257,9 @@ pub fn table(state: &State) -> Table {
             mark: if is_late { Mark::Wrong } else { Mark::Plain },
         }
     });
-    let empty = "nothing has happened since the screen was opened".to_owned();
-    Table { columns: COLUMNS, rows: rows.collect(), empty }
+    let empty = match state.is_recording() {
+        true => "nothing was recorded",
+        false => "nothing has happened since the screen was opened",
+    };
+    Table { columns: COLUMNS, rows: rows.collect(), empty: empty.to_owned() }
 }

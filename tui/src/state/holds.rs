@@ -29,12 +29,12 @@ pub fn table(state: &State) -> Table {
     };
     Table {
         columns: COLUMNS,
-        rows: holds.into_iter().map(row).chain(turns).collect(),
+        rows: holds.into_iter().map(|hold| row(state, hold)).chain(turns).collect(),
         empty: empty.to_owned(),
     }
 }
 
-fn row(hold: &HoldView) -> Row {
+fn row(state: &State, hold: &HoldView) -> Row {
     let control = hold.control.as_ref().map(ToString::to_string).unwrap_or_default();
     Row {
         key: hold.id.to_string(),
@@ -42,7 +42,10 @@ fn row(hold: &HoldView) -> Row {
             hold.id.into(),
             (&hold.process).into(),
             (&hold.at).into(),
-            reason(hold).into(),
+            match state.is_recording() {
+                true => "not recorded".into(),
+                false => reason(hold).into(),
+            },
             seconds(hold.held_ms).into(),
             still(hold).into(),
             control.into(),
@@ -133,6 +136,12 @@ pub fn meant(state: &State) -> Vec<&HoldView> {
 pub fn explain(state: &State, hold: &HoldView) -> Vec<String> {
     let who = |hold: &HoldView| format!("hold {} in {}, before {}", hold.id, hold.process, hold.at);
     let mut said = vec![format!("{}, has stood still for {}.", who(hold), seconds(hold.held_ms))];
+    if state.is_recording() {
+        let length = hold.held_ms + hold.at_least_ms.unwrap_or_default();
+        said.push(format!("It was held for {} in all, or made to wait.", seconds(length)));
+        said.push("A recording has what happened, but not who held whom.".to_owned());
+        return said;
+    }
     said.extend(cause(hold));
     for id in &hold.because_of {
         let Some(other) = state.hold(*id) else { continue };

@@ -213,6 +213,11 @@ impl Lanes {
         self.lanes.iter().filter_map(|lane| Some(lane.last()?.at)).max()
     }
 
+    /// The time of the earliest that is kept.
+    pub fn earliest(&self) -> Option<i64> {
+        self.lanes.iter().filter_map(|lane| Some(lane.slots.front()?.at)).min()
+    }
+
     /// The same, to which nothing is added any more.
     pub(super) fn frozen(&self) -> Self {
         let (lanes, by_process) = (self.lanes.clone(), self.by_process.clone());
@@ -418,5 +423,113 @@ impl Relations {
             all += range.end - range.start;
         }
         (past, future, all.saturating_sub(past + future + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ddbx_protocol::causality::Causality;
+    use ddbx_protocol::{CallPath, Delay, EventNumber, MethodName, RealTime};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::state::events::EventLog;
+
+    fn event(process: usize, number: u64, sent_as: Option<EventId>) -> Event {
+        let control = ControlId::new("p0/main").unwrap();
+        let call = CallId { control, path: CallPath::root(1) };
+        let method = MethodName::new("World.hello").unwrap();
+        let kind = match sent_as {
+            Some(departure) => EventKind::CallArrived { call, method, sent_as: Some(departure) },
+            None => EventKind::CallSent { call, method, content: 0 },
+        };
+        let process = ProcessName::new(format!("p{process}")).unwrap();
+        let id = EventId { process, number: EventNumber(number) };
+        Event { id, at: RealTime::default(), delay: Delay::ZERO, kind }
+    }
+
+    /// Each event is in a process; some are arrivals of one that was sent before.
+    fn events(steps: Vec<(usize, Option<prop::sample::Index>)>) -> Vec<Event> {
+        let mut numbers = [0; 5];
+        let (mut events, mut flying): (Vec<Event>, Vec<EventId>) = Default::default();
+        for (process, arrives) in steps {
+            numbers[process] += 1;
+            let arrived = arrives.filter(|_| !flying.is_empty());
+            let sent = arrived.map(|index| flying.swap_remove(index.index(flying.len())));
+            let event = event(process, numbers[process], sent);
+            if event.kind.is_departure() {
+                flying.push(event.id.clone());
+            }
+            events.push(event);
+        }
+        events
+    }
+
+    proptest! {
+        /// The specification: vector clocks.
+        #[test]
+        fn past_and_future_are_those_of_vector_clocks(
+            steps in prop::collection::vec((0..5usize, any::<Option<prop::sample::Index>>()), 1..120),
+            chosen: prop::sample::Index,
+        ) {
+            let events = events(steps);
+            let mut causality = Causality::default();
+            let clocks: Vec<_> =
+                events.iter().map(|event| causality.observe(event).unwrap().clone()).collect();
+            let mut log = EventLog::default();
+            events.iter().for_each(|event| log.push_at(event.clone(), 0));
+            let chosen = chosen.index(events.len());
+            let relations = log.lanes().relations(log.get(chosen as u64).unwrap().place);
+            let mut counts = (0, 0, 0);
+            for (nth, event) in events.iter().enumerate() {
+                let expected = match nth {
+                    nth if nth == chosen => Relation::Same,
+                    _ if clocks[chosen].includes(&event.id) => Relation::Past,
+                    nth if clocks[nth].includes(&events[chosen].id) => Relation::Future,
+                    _ => Relation::Beside,
+                };
+                match expected {
+                    Relation::Past => counts.0 += 1,
+                    Relation::Future => counts.1 += 1,
+                    Relation::Beside => counts.2 += 1,
+                    Relation::Same => {}
+                }
+                let place = log.get(nth as u64).unwrap().place;
+                prop_assert_eq!(relations.to(place), expected);
+            }
+            prop_assert_eq!(relations.counts(log.lanes()), counts);
+        }
+
+        /// Whoever is heard first: the ends find each other, and time does not go back.
+        #[test]
+        fn ends_find_each_other_in_any_order(
+            steps in prop::collection::vec((0..5usize, any::<Option<prop::sample::Index>>()), 1..80),
+            times in prop::collection::vec(0..1_000i64, 80),
+        ) {
+            let events = events(steps);
+            let mut log = EventLog::default();
+            // One process after the other, as if each were heard of only at the end.
+            for process in 0..5 {
+                let name = format!("p{process}");
+                for (event, at) in events.iter().zip(&times) {
+                    if event.id.process.as_str() == name {
+                        log.push_at(event.clone(), *at);
+                    }
+                }
+            }
+            for (_, happened) in log.within(log.range()) {
+                let slot = log.lanes().slot(happened.place).unwrap();
+                let other = slot.other.and_then(|place| log.lanes().slot(place));
+                prop_assert_eq!(happened.event.kind.sent_as().is_some(), slot.sort.is_arrival());
+                if let Some(sent_as) = happened.event.kind.sent_as() {
+                    let other = log.get(other.unwrap().number).unwrap();
+                    prop_assert_eq!(&other.event.id, sent_as);
+                }
+            }
+            for lane in log.lanes().all() {
+                let times: Vec<_> = lane.slots(lane.range()).map(|slot| slot.at).collect();
+                prop_assert!(times.is_sorted());
+            }
+        }
     }
 }

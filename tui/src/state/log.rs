@@ -42,6 +42,11 @@ impl Log {
         }
     }
 
+    /// Something happened in a recording.
+    pub(super) fn recorded(&mut self, at_ms: u64, text: &str) {
+        self.push(Line { at_ms, by: By::Session, text: text.to_owned() });
+    }
+
     /// Something happened to the screen.
     pub fn debugger(&mut self, at_ms: u64, text: &str) {
         self.push(Line { at_ms, by: By::Screen, text: text.to_owned() });

@@ -34,14 +34,16 @@ pub fn table(state: &State) -> Table {
 
 fn row(state: &State, view: &ProcessView, most: u64) -> Row {
     let is_gone = view.state == ProcessState::Gone;
-    let known = |text: String| if is_gone { String::new() } else { text };
+    // Of a recording it is known how it was.
+    let is_known = !is_gone || state.is_recording();
+    let known = |text: String| if is_known { text } else { String::new() };
     let part = if most == 0 { 0.0 } else { view.delay_ms as f64 / most as f64 };
     let delay = Cell::Bar { part, text: known(seconds(view.delay_ms)) };
     Row {
         key: view.name.clone(),
         cells: vec![
             (&view.name).into(),
-            word(view).into(),
+            (if is_gone && state.is_recording() { "over" } else { word(view) }).into(),
             known(signed_seconds(view.clock_ms)).into(),
             delay,
             known(view.in_flight.to_string()).into(),

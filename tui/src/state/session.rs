@@ -32,7 +32,18 @@ pub struct Seen {
     pub watched: Vec<WatchView>,
     /// How the hold that is looked at came to where it stands.
     pub backtrace: Option<Backtrace>,
-    rates: BTreeMap<String, Rate>,
+    pub(super) rates: Rates,
+}
+
+/// How many calls each process makes and serves.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rates(BTreeMap<String, Rate>);
+
+impl Rates {
+    /// So many in a second.
+    pub(super) fn set(&mut self, process: &str, per_second: f64) {
+        self.0.insert(process.to_owned(), Rate { count: 0, at_ms: 0, per_second });
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,11 +73,11 @@ impl Seen {
     }
 
     fn count(&mut self, processes: &[ProcessView], now_ms: u64) {
-        self.rates.retain(|name, _| processes.iter().any(|view| view.name == *name));
+        self.rates.0.retain(|name, _| processes.iter().any(|view| view.name == *name));
         for view in processes {
             let count = view.served + view.made;
             let first = Rate { count, at_ms: now_ms, per_second: 0.0 };
-            let rate = self.rates.entry(view.name.clone()).or_insert(first);
+            let rate = self.rates.0.entry(view.name.clone()).or_insert(first);
             let length = now_ms.saturating_sub(rate.at_ms);
             if length >= RATE_MS_MIN {
                 let new = count.saturating_sub(rate.count) as f64 * 1_000.0 / length as f64;
@@ -78,7 +89,7 @@ impl Seen {
 
     /// How many calls a process makes and serves in a second.
     pub fn rate(&self, process: &str) -> f64 {
-        self.rates.get(process).map_or(0.0, |rate| rate.per_second)
+        self.rates.0.get(process).map_or(0.0, |rate| rate.per_second)
     }
 
     /// How many the user holds.

@@ -15,21 +15,31 @@ use super::events::EventLog;
 use super::lanes::{Lane, Place, Relations};
 use super::{Screen, State};
 
-/// How much time a column is, and how that is said. The finest has an event in each.
-const ZOOMS: [(Option<i64>, &str); 6] = [
-    (None, "one event"),
-    (Some(100_000), "100 µs"),
-    (Some(1_000_000), "1 ms"),
-    (Some(10_000_000), "10 ms"),
-    (Some(100_000_000), "100 ms"),
-    (Some(1_000_000_000), "1 s"),
+/// How much room things get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Zoom {
+    /// So many columns for each event.
+    Event(usize),
+    /// So many nanoseconds for each column.
+    Time(i64),
+}
+
+/// From the finest on, and how that is said.
+const ZOOMS: [(Zoom, &str); 7] = [
+    (Zoom::Event(8), "an event: 8 columns"),
+    (Zoom::Event(1), "an event: 1 column"),
+    (Zoom::Time(100_000), "a column: 100 µs"),
+    (Zoom::Time(1_000_000), "a column: 1 ms"),
+    (Zoom::Time(10_000_000), "a column: 10 ms"),
+    (Zoom::Time(100_000_000), "a column: 100 ms"),
+    (Zoom::Time(1_000_000_000), "a column: 1 s"),
 ];
 
 /// Of how many holds it is known since when they stand.
 const STANDS_MAX: usize = 5_000;
 
 /// What of it is shown.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SpaceTime {
     zoom: usize,
     /// Whose lane is selected.
@@ -66,6 +76,12 @@ pub struct Row {
     pub process: String,
     /// Which; none if nothing is known to have happened there.
     pub lane: Option<usize>,
+}
+
+impl Default for SpaceTime {
+    fn default() -> Self {
+        Self { zoom: 1, process: None, stands: BTreeMap::new(), stays: None }
+    }
 }
 
 impl SpaceTime {
@@ -215,7 +231,7 @@ impl SpaceTime {
         self.zoom = self.zoom.saturating_add_signed(-by).min(ZOOMS.len() - 1);
     }
 
-    /// How much is in a column, in words.
+    /// How much room things get, in words.
     pub fn zoom_word(&self) -> &'static str {
         ZOOMS[self.zoom].1
     }
@@ -244,13 +260,19 @@ impl SpaceTime {
         let log = self.log(events);
         let selected = self.selected().and_then(|number| log.get(number).map(|of| (number, of.at)));
         match ZOOMS[self.zoom].0 {
-            Some(per) => {
+            Zoom::Time(per) => {
                 let latest = log.lanes().latest().unwrap_or_default().div_euclid(per);
+                let earliest = log.lanes().earliest().unwrap_or_default().div_euclid(per);
                 let after = selected.map_or(0, |(_, at)| latest - at.div_euclid(per));
                 let hidden = i64::try_from(hidden(after.max(0) as u64, width)).unwrap_or(0);
-                Columns::Times { first: latest - hidden - width as i64 + 1, per }
+                let first = latest.saturating_sub(hidden).saturating_sub(width as i64 - 1);
+                Columns::Times { first: first.max(earliest), per }
             }
-            None => Columns::Events(by_event(log, rows, width, selected.map(|(number, _)| number))),
+            Zoom::Event(step) => {
+                let selected = selected.map(|(number, _)| number);
+                let events = by_event(log, rows, (width / step).max(1), selected);
+                Columns::Events { events, step }
+            }
         }
     }
 }
@@ -297,8 +319,13 @@ fn by_event(log: &EventLog, rows: &[Row], width: usize, selected: Option<u64>) -
 /// Which part is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Columns {
-    /// An event in each.
-    Events(Vec<EventColumn>),
+    /// As many for each event.
+    Events {
+        /// By time.
+        events: Vec<EventColumn>,
+        /// How many.
+        step: usize,
+    },
     /// As much time in each.
     Times {
         /// The time of the first column, in columns since the beginning.
@@ -332,9 +359,9 @@ impl Columns {
     /// In which column a time is. Less than 0 if it is before the first.
     pub fn of(&self, at: i64) -> i64 {
         match self {
-            Self::Events(columns) => match columns.first() {
+            Self::Events { events, step } => match events.first() {
                 Some(first) if at < first.at => -1,
-                _ => columns.partition_point(|column| column.at < at) as i64,
+                _ => (events.partition_point(|event| event.at < at) * step) as i64,
             },
             Self::Times { first, per } => at.div_euclid(*per).saturating_sub(*first),
         }
@@ -343,7 +370,7 @@ impl Columns {
     /// When a column begins.
     pub fn at(&self, column: usize) -> Option<i64> {
         match self {
-            Self::Events(columns) => columns.get(column).map(|column| column.at),
+            Self::Events { events, step } => events.get(column / step).map(|event| event.at),
             Self::Times { first, per } => first.saturating_add(column as i64).checked_mul(*per),
         }
     }
@@ -351,13 +378,13 @@ impl Columns {
     /// What of a lane is where, in the first so many columns.
     pub fn cells(&self, number: usize, lane: &Lane, width: usize) -> Vec<Cell> {
         match self {
-            Self::Events(columns) => {
-                let columns = columns.iter().enumerate().filter(|(_, of)| of.place.lane == number);
-                let cell = |(column, of): (usize, &EventColumn)| Cell {
-                    column,
+            Self::Events { events, step } => {
+                let events = events.iter().enumerate().filter(|(_, of)| of.place.lane == number);
+                let cell = |(nth, of): (usize, &EventColumn)| Cell {
+                    column: nth * step,
                     range: of.place.nth..of.place.nth + 1,
                 };
-                columns.map(cell).collect()
+                events.map(cell).collect()
             }
             Self::Times { first, per } => {
                 let mut cells = Vec::new();

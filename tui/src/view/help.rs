@@ -1,9 +1,10 @@
 //! What keys do.
 
+use super::space_time;
 use crate::keys;
-use crate::state::State;
 use crate::state::detail::DetailLine;
 use crate::state::table::Mark;
+use crate::state::{Screen, State};
 use crate::words;
 
 /// What is shown, line by line.
@@ -16,6 +17,11 @@ pub(super) fn lines(state: &State) -> Vec<DetailLine> {
         lines.push(format!("  {keys:<25} {}", binding.help).into());
     }
     lines.push("".into());
+    if state.screen == Screen::SpaceTime {
+        lines.push(space_time::LEGEND.into());
+        lines.push("of the selected event: ● before, ○ after, · beside (neither)".into());
+        lines.push("".into());
+    }
     lines.push("held: you hold it. waiting: it goes on by itself when order allows.".into());
     lines.push("clock: virtual time, real time less the delay; deadlines count only that.".into());
     lines.push("".into());

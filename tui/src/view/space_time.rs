@@ -23,11 +23,14 @@ use arrows::Arrows;
 
 /// What the signs mean.
 pub(super) const LEGEND: &str =
-    "● leaves ▼▲ arrives (│ call ┊ return) ◆ point ✕ late ■ several • other ░ stood still";
+    "● leaves ▼▲ arrives │ call ┊ return ◆ point ✕ late ■ several • other ░ stood";
 
 /// How wide names can be.
 const NAME_MIN: usize = 13;
 const NAME_MAX: usize = 24;
+
+/// How many columns at the end are now, if somebody stands still.
+const NOW: usize = 3;
 
 /// All that is needed to draw.
 struct Diagram<'a> {
@@ -65,6 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, theme: &The
     let log = state.space_time.log(&state.events);
     if rows.is_empty() || log.range().is_empty() {
         let text = match state.pane(Screen::SpaceTime).filter.as_str() {
+            "" if state.is_recording() => "  nothing was recorded".to_owned(),
             "" => "  nothing has happened since the screen was opened".to_owned(),
             filter => format!("  /{}: no process has this text; Esc shows all", one_line(filter)),
         };
@@ -75,13 +79,18 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, theme: &The
     let wide = longest.clamp(NAME_MIN, NAME_MAX.min(usize::from(area.width) / 4)) + 3;
     let [names, body] =
         Layout::horizontal([Constraint::Length(wide as u16), Constraint::Min(1)]).areas(body);
-    let (high, number) = match (usize::from(body.height), rows.len()) {
-        (room, lanes) if lanes * 2 <= room + 1 => (2, lanes),
-        (room, lanes) => (1, lanes.min(room)),
-    };
+    let room = usize::from(body.height);
+    // Below the last lane nothing is needed.
+    let fits = |high: &usize| rows.len() * high < room + high;
+    let high = [3, 2].into_iter().find(fits).unwrap_or(1);
+    let number = rows.len().min(room);
     let selected = state.space_time.row(&rows).unwrap_or_default();
     let first = selected.saturating_sub(number / 2).min(rows.len() - number);
-    let columns = state.space_time.columns(&state.events, &rows, usize::from(body.width));
+    let stands = stands(state);
+    // Who stands now stands after all that happened.
+    let now = if stands.is_empty() { 0 } else { NOW };
+    let wide = usize::from(body.width).saturating_sub(now);
+    let columns = state.space_time.columns(&state.events, &rows, wide);
     let diagram = Diagram {
         state,
         theme,
@@ -89,7 +98,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, theme: &The
         rows: &rows,
         row_of: row_of(&rows, log.lanes().all().len()),
         standing: standing(&state.seen.holds),
-        stands: stands(state),
+        stands,
         shown: first..first + number,
         high,
         columns: &columns,
@@ -185,13 +194,11 @@ impl Diagram<'_> {
         let Some(from) = self.columns.at(0) else { return };
         let to = self.columns.at(self.width()).unwrap_or(i64::MAX);
         let past = lane.stretches(from, to).map(|stretch| (stretch.from, stretch.to));
-        let now = self.stands.get(self.rows[row].process.as_str()).map(|from| (*from, i64::MAX));
-        for (from, to) in past.chain(now) {
-            let until = self.columns.of(to).min(width);
-            for column in self.columns.of(from).max(0)..until {
-                let style = self.theme.mark(Mark::Waiting);
-                self.put(buffer, column as usize, y, '░', style);
-            }
+        let past = past.map(|(from, to)| self.columns.of(from)..self.columns.of(to).min(width));
+        let now = self.stands.get(self.rows[row].process.as_str());
+        let now = now.map(|from| self.columns.of(*from).min(width - NOW as i64)..width);
+        for column in past.chain(now).flat_map(|stretch| stretch.start.max(0)..stretch.end) {
+            self.put(buffer, column as usize, y, '░', self.theme.mark(Mark::Waiting));
         }
     }
 
@@ -250,14 +257,13 @@ impl Diagram<'_> {
         if !filter.is_empty() {
             text.push_str(&format!(" with /{}", one_line(filter)));
         }
-        text.push_str(&format!(" │ a column is {}: + -", self.state.space_time.zoom_word()));
-        text.push_str(match (self.state.is_recording(), self.state.space_time.follows()) {
-            (true, _) => " │ ] [ move the time",
-            (false, true) => " │ follows: Space stays",
-            (false, false) => " │ stays: Space follows",
-        });
+        text.push_str(&format!(" │ {}", self.state.space_time.zoom_word()));
+        if !self.state.is_recording() {
+            let follows = self.state.space_time.follows();
+            text.push_str(if follows { " │ follows" } else { " │ stays" });
+        }
         if undrawn > 0 {
-            text.push_str(&format!(" │ {undrawn} arrows too close: +"));
+            text.push_str(&format!(" │ {undrawn} arrows too close: + shows them"));
         }
         text
     }
@@ -280,7 +286,7 @@ impl Diagram<'_> {
     /// Times, and where the selected event is.
     fn axis(&self, buffer: &mut Buffer, area: Rect) {
         let (every, decimals) = match self.columns {
-            Columns::Events(_) => (14, 6),
+            Columns::Events { step, .. } => (16usize.next_multiple_of(*step), 6),
             Columns::Times { per, .. } => (
                 10,
                 match per {
@@ -293,28 +299,39 @@ impl Diagram<'_> {
             ),
         };
         let is_tick = |column: usize| match self.columns {
-            Columns::Events(_) => column.is_multiple_of(every),
+            Columns::Events { .. } => column.is_multiple_of(every),
             Columns::Times { first, .. } => (first + column as i64).rem_euclid(every as i64) == 0,
         };
-        let mut free = 0;
-        for column in (0..self.width()).filter(|column| is_tick(*column)) {
-            let Some(at) = self.columns.at(column).filter(|at| *at >= 0) else { continue };
-            let text = format!("╵{}", time(at, decimals));
-            if column >= free && column + width(&text) <= self.width() {
-                buffer.set_string(area.x + column as u16, area.y, &text, self.theme.faint());
-                free = column + width(&text) + 1;
-            }
+        let selected = self.relations.and_then(|relations| self.column(relations.of()));
+        let label = |column: usize, sign: char| {
+            let at = self.columns.at(column).filter(|at| *at >= 0)?;
+            let text = format!("{sign}{}", time(at, decimals));
+            (column + width(&text) <= self.width()).then_some(text)
+        };
+        let mut write = |column: usize, text: &str, style: Style| {
+            buffer.set_string(area.x + column as u16, area.y, text, style);
+        };
+        // Where the selected one is comes first, and others where they leave it alone.
+        let mut taken = usize::MAX..usize::MAX;
+        if let Some(column) = selected {
+            let text = label(column, '▲').unwrap_or_else(|| "▲".to_owned());
+            taken = column.saturating_sub(1)..column + width(&text) + 1;
+            write(column, &text, self.theme.title());
         }
-        let selected = self.relations.map(Relations::of);
-        if let Some(column) = selected.and_then(|place| self.column(place)) {
-            self.put(buffer, column, area.y, '▲', self.theme.title());
+        for column in (0..self.width()).filter(|column| is_tick(*column)) {
+            let Some(text) = label(column, '╵') else { continue };
+            if column >= taken.end || column + width(&text) <= taken.start {
+                write(column, &text, self.theme.faint());
+            }
         }
     }
 
     /// In which column an event is.
     fn column(&self, place: Place) -> Option<usize> {
         let column = match self.columns {
-            Columns::Events(columns) => columns.iter().position(|column| column.place == place)?,
+            Columns::Events { events, step } => {
+                events.iter().position(|event| event.place == place)? * step
+            }
             Columns::Times { .. } => {
                 usize::try_from(self.columns.of(self.lanes.slot(place)?.at)).ok()?
             }

@@ -12,8 +12,7 @@ use crate::text::{cut, width};
 const CROWD: u64 = 8;
 
 /// A method is written only if there is room for so much of it.
-const METHOD_MIN: usize = 6;
-const METHOD_MAX: usize = 24;
+const METHOD_MIN: usize = 5;
 
 /// All messages that arrive on the screen.
 #[derive(Default)]
@@ -102,9 +101,12 @@ impl Arrows {
         }
         let log = of.state.space_time.log(&of.state.events);
         for arrow in self.drawn.iter().filter(|arrow| arrow.sort == Sort::CallArrives) {
-            // The line between the receiver and its neighbour on the way.
-            let row = if arrow.from < arrow.to { arrow.to.checked_sub(1) } else { Some(arrow.to) };
-            let Some(y) = row.and_then(|row| of.line(row)).map(|y| y + 1) else { continue };
+            // Beside the head.
+            let above = |y: u16| if arrow.from < arrow.to { y.checked_sub(1) } else { Some(y + 1) };
+            let Some(y) = of.line(arrow.to).and_then(above) else { continue };
+            if y < of.area.y || y >= of.area.bottom() {
+                continue;
+            }
             let Some(method) = log.get(arrow.number).and_then(|of| of.event.kind.method()) else {
                 continue;
             };
@@ -117,9 +119,14 @@ impl Arrows {
             } else {
                 free
             };
-            let name = cut(method.as_str(), METHOD_MAX.min(room));
-            if room >= METHOD_MIN.min(width(method.as_str())) {
-                buffer.set_string(x, y, name, style(of, arrow));
+            // The name of the service is what is left out first.
+            let (_, short) = method.as_str().rsplit_once('.').unwrap_or(("", method.as_str()));
+            let name = match width(method.as_str()) <= room {
+                true => method.as_str(),
+                false => short,
+            };
+            if room >= METHOD_MIN.min(width(name)) {
+                buffer.set_string(x, y, cut(name, room), style(of, arrow));
             }
         }
     }
