@@ -228,12 +228,17 @@ fn a_forged_order_that_is_possible_is_the_one_that_comes() {
         .map(|nth| format!("recording-{nth}"))
         .map(|name| (play.record(&name), name))
         .find_map(|(printed, name)| {
-            // Both are on their way before either arrives.
+            // Both are on their way before either arrives, and one is answered before the
+            // other one arrives.
             let mut forged = Forged::read(&play.cluster.path(&name));
-            let outside = forged.log("outside");
-            let kinds = (0..outside.entries.len()).filter_map(|at| outside.kind(at));
-            let sent = kinds.map(|kind| matches!(kind, EventKind::CallSent { .. }));
-            (sent.collect::<Vec<_>>() == [true, true, false, false]).then_some((name, printed))
+            let [both_sent, one_by_one] = ["outside", "board"].map(|process| {
+                let log = forged.log(process);
+                let kinds = (0..log.entries.len()).filter_map(|at| log.kind(at));
+                kinds.map(EventKind::is_departure).collect::<Vec<_>>()
+            });
+            let is_possible = both_sent == [true, true, false, false]
+                && one_by_one == [false, true, false, true];
+            is_possible.then_some((name, printed))
         })
         .expect("both are on their way at some time");
     let mut forged = Forged::read(&play.cluster.path(&name));
