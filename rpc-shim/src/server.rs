@@ -89,7 +89,6 @@ where
         control.went_on(passed);
         let call = || origin.call.clone();
         let cancelled = || EventKind::Cancelled { call: call(), end: End::Callee };
-        let dropped = Dropped { control: &control, cancelled };
 
         // The handler sees the deadline that it would have seen.
         let (due, shown) = control.show_deadline(origin.remaining);
@@ -107,7 +106,7 @@ where
         let mut deadline = control.arm(due, Gate::Deadline);
         let expires = || EventKind::DeadlineExpired { call: call(), end: End::Callee };
         // Nobody waits for either of them any longer if the call is given up.
-        let ends = async {
+        let ends = pin!(async {
             tokio::select! {
                 biased;
                 handled = handled => handled,
@@ -117,7 +116,10 @@ where
                     (Err(ended(io::ErrorKind::TimedOut, DEADLINE)), delay, sent)
                 }
             }
-        };
+        });
+        // Dropped before the handler is: whoever waits for what that has locked gets it
+        // after this event.
+        let dropped = Dropped { control: &control, cancelled };
         let (outcome, delay, sent) = tokio::select! {
             biased;
             end = ends => end,

@@ -2,8 +2,8 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -351,6 +351,89 @@ async fn calls_of_one_control_side_by_side_are_told_apart() {
         (signed, book.0.lock().await.clone())
     })
     .await;
+}
+
+#[tarpc::service]
+trait Door {
+    async fn keep();
+}
+
+/// It is kept locked until the call is given up. When the lock is free again, somebody else
+/// has it before the rest of the handler is dropped.
+#[derive(Clone)]
+struct Room {
+    lock: Arc<Mutex<()>>,
+    is_locked: Arc<AtomicBool>,
+    told: Arc<std::sync::Mutex<Option<mpsc::Receiver<()>>>>,
+}
+
+/// Waits when it is dropped, if there is something to wait for.
+struct Rest(Option<mpsc::Receiver<()>>);
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        if let Some(told) = &self.0 {
+            told.recv().unwrap();
+        }
+    }
+}
+
+impl Door for Room {
+    async fn keep(self, _: context::Context) {
+        let _rest = Rest(self.told.lock().unwrap().take());
+        let _locked = self.lock.lock().await;
+        self.is_locked.store(true, Ordering::Release);
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_handler_has_locked_is_free_after_its_call_is_given_up() {
+    repeats(3, false, |process| async move {
+        let (client_end, server_end) = tarpc::transport::channel::unbounded();
+        let (tell, told) = mpsc::channel();
+        let is_replay = process.satellite().is_none_or(Handle::is_replay);
+        // There the next one gets it when all of the handler is gone.
+        let told = Arc::new(std::sync::Mutex::new((!is_replay).then_some(told)));
+        let (lock, is_locked) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
+        let room = Room { lock: lock.clone(), is_locked: is_locked.clone(), told };
+        let server = server::BaseChannel::with_defaults(server_end);
+        let calls = server.execute(process.serve(room.serve()));
+        let serves = tokio::spawn(calls.for_each(|call| async {
+            tokio::spawn(call);
+        }));
+        let channel = client::new(client::Config::default(), client_end).spawn();
+        let door = DoorClient::from(process.client(channel));
+        let mut call = Box::pin(door.keep(context::current()));
+        tokio::select! {
+            _ = &mut call => panic!("it has no end"),
+            () = becomes_true(&is_locked) => {}
+        }
+        let has_asked = Arc::new(AtomicBool::new(false));
+        let asked = has_asked.clone();
+        let next = crate::spawn("next", async move {
+            let mut gets = pin!(lock.lock());
+            // Whoever wakes it would not come to run it.
+            while poll(gets.as_mut()).is_pending() {
+                asked.store(true, Ordering::Release);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            // In a replay nobody listens.
+            let _ = tell.send(());
+        });
+        becomes_true(&has_asked).await;
+        drop(call);
+        next.await.unwrap();
+        drop(door);
+        serves.await.unwrap();
+    })
+    .await;
+}
+
+async fn becomes_true(what: &AtomicBool) {
+    while !what.load(Ordering::Acquire) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 #[tokio::test]
