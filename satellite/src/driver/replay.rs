@@ -22,13 +22,22 @@ pub(super) struct Replay(Mutex<State>);
 struct State {
     script: Script,
     /// Who waits for a turn.
-    turns: BTreeMap<Place, oneshot::Sender<()>>,
+    turns: BTreeMap<Place, oneshot::Sender<Told>>,
     /// Who waits for the end.
-    beyond: BTreeMap<u64, (EventKind, oneshot::Sender<()>)>,
+    beyond: BTreeMap<u64, (EventKind, oneshot::Sender<Told>)>,
     next_beyond: u64,
     done: u64,
     moved_at: Instant,
     recent: VecDeque<(EventNumber, EventKind)>,
+}
+
+/// What somebody hears who waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// It may happen.
+    Now,
+    /// There is a place for it that somebody else had.
+    ClaimAgain,
 }
 
 impl Replay {
@@ -58,16 +67,22 @@ impl Replay {
     }
 
     /// Waits for the turn of an event.
-    pub(super) async fn turn<'a>(&'a self, kind: EventKind) -> Turn<'a> {
-        let (turn, wait) = self.claim(kind);
-        if let Some(wait) = wait {
-            // Nobody drops the other end without saying something.
-            let _ = wait.await;
+    pub(super) async fn turn(&self, mut kind: EventKind) -> Turn<'_> {
+        loop {
+            let (mut turn, wait) = self.claim(kind);
+            let told = match wait {
+                // Nobody drops the other end without saying something.
+                Some(wait) => wait.await.unwrap_or(Told::Now),
+                None => Told::Now,
+            };
+            match turn.kind.take_if(|_| told == Told::ClaimAgain) {
+                Some(same) => kind = same,
+                None => return turn,
+            }
         }
-        turn
     }
 
-    fn claim(&self, kind: EventKind) -> (Turn<'_>, Option<oneshot::Receiver<()>>) {
+    fn claim(&self, kind: EventKind) -> (Turn<'_>, Option<oneshot::Receiver<Told>>) {
         let mut state = self.lock();
         let (tell, told) = oneshot::channel();
         let (place, wait) = match state.script.claim(&kind) {
@@ -135,13 +150,23 @@ impl State {
         self.call_next();
     }
 
+    /// Whoever had this place does without it. Another one may have come for it too late.
+    fn put_back(&mut self, place: Place) {
+        self.script.put_back(place);
+        let identity = self.script.at(place).1.identity();
+        let others = self.beyond.extract_if(.., |_, (kind, _)| kind.identity() == identity);
+        for (_, (_, tell)) in others {
+            let _ = tell.send(Told::ClaimAgain);
+        }
+    }
+
     fn call_next(&mut self) {
         if let Some(tell) = self.script.turn().and_then(|place| self.turns.remove(&place)) {
-            let _ = tell.send(());
+            let _ = tell.send(Told::Now);
         }
         if self.script.is_free() {
             for (_, (_, tell)) in std::mem::take(&mut self.beyond) {
-                let _ = tell.send(());
+                let _ = tell.send(Told::Now);
             }
         }
     }
@@ -202,7 +227,7 @@ impl Drop for Turn<'_> {
         match self.claimed {
             Claimed::Place(place) => {
                 state.turns.remove(&place);
-                state.script.put_back(place);
+                state.put_back(place);
             }
             Claimed::Beyond(id) => _ = state.beyond.remove(&id),
             Claimed::Nothing => {}
@@ -295,5 +320,41 @@ impl Handle {
             }
         }
         std::future::pending().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use ddbx_protocol::{ControlId, PointLabel, RealTime};
+    use ddbx_recording::{Entry, Moment};
+
+    use super::*;
+
+    /// Two branches of one control come to the same place, and one of them is given up.
+    #[test]
+    fn who_is_given_up_leaves_its_turn_to_another() {
+        let point = |label| EventKind::Point {
+            control: ControlId::new("p/main").unwrap(),
+            call: None,
+            label: PointLabel::new(label).unwrap(),
+        };
+        let moment = |(number, kind)| {
+            let (at, delay) = (RealTime::default(), Delay::ZERO);
+            Entry::Event(Moment { number: EventNumber(number), at, delay, kind })
+        };
+        let script = [(1, point("first")), (2, point("second"))].map(moment);
+        let replay = Replay::new(Script::new(script));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut one = Box::pin(replay.turn(point("second")));
+        let mut other = Box::pin(replay.turn(point("second")));
+        assert!(one.as_mut().poll(&mut context).is_pending());
+        assert!(other.as_mut().poll(&mut context).is_pending());
+        drop(one);
+        assert!(other.as_mut().poll(&mut context).is_pending(), "it is not its turn");
+        replay.happens_at_once(&point("first"));
+        let Poll::Ready(turn) = other.as_mut().poll(&mut context) else { panic!("its turn") };
+        assert!(turn.is_recorded());
     }
 }
