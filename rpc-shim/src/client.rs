@@ -65,7 +65,11 @@ where
         request: Req,
     ) -> Result<Resp, RpcError> {
         let controls = self.process.controls();
-        let call = Call::begin(&self.process, &self.connection, satellite, &ctx, &request);
+        let mut call = Call::begin(&self.process, &self.connection, satellite, &ctx, &request);
+        if satellite.is_replay() {
+            Box::pin(call.find()).await;
+        }
+        let call = call;
         let _elsewhere = call.control.as_ref().map(Control::elsewhere);
 
         let args = || Some(capture::args(controls, &request));
@@ -222,7 +226,7 @@ impl<'a> Call<'a> {
         let (id, stack, remaining) = match &caller {
             Some(caller) => {
                 let control = &caller.control;
-                let id = caller.next_call(&method, request, content);
+                let id = caller.next_call(&method, request);
                 (id, control.stack.clone(), control.remaining(ctx.deadline))
             }
             None => {
@@ -235,6 +239,21 @@ impl<'a> Call<'a> {
         };
         let control = caller.map(|caller| caller.control);
         Self { satellite, control, id, stack, method, content, remaining }
+    }
+
+    /// In a replay: which of the recorded calls it is.
+    async fn find(&mut self) {
+        let Some(control) = &self.control else { return };
+        let find = || self.satellite.like(control.call.as_ref(), &self.leaves());
+        let mut found = find();
+        if found.as_ref().is_some_and(|like| !like.is_same) {
+            // It may be another one that is begun beside it: that one comes first.
+            tokio::task::yield_now().await;
+            found = find();
+        }
+        if let Some(like) = found {
+            self.id.path = like.path;
+        }
     }
 
     fn leaves(&self) -> EventKind {

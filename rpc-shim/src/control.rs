@@ -294,12 +294,7 @@ pub(crate) struct Caller {
 impl Caller {
     /// The call, counted where counting gives the same in every run. In tasks that run
     /// side by side it does not: there, calls are numbered by what they are.
-    pub(crate) fn next_call<T: Serialize>(
-        &self,
-        method: &MethodName,
-        args: &T,
-        content: u16,
-    ) -> CallId {
+    pub(crate) fn next_call<T: Serialize>(&self, method: &MethodName, args: &T) -> CallId {
         let control = &self.control;
         let nth = match self.is_in_its_task {
             true => control.calls.fetch_add(1, Ordering::Relaxed) + 1,
@@ -309,14 +304,7 @@ impl Caller {
                 naming::by_content(method, hash, &mut likes)
             }
         };
-        let mut call = control.call(nth);
-        if control.satellite.is_replay() {
-            let method = method.clone();
-            let counted = EventKind::CallSent { call: call.clone(), method, content };
-            call.path =
-                control.satellite.path(control.call.as_ref(), &counted).unwrap_or(call.path);
-        }
-        call
+        control.call(nth)
     }
 }
 

@@ -49,7 +49,7 @@ where
 }
 
 /// What happened, in its order.
-fn events(directory: &Path) -> Vec<EventKind> {
+pub(crate) fn events(directory: &Path) -> Vec<EventKind> {
     let recording = Recording::open(directory).unwrap();
     let mut reader = recording.logs()[0].read().unwrap();
     let mut events = Vec::new();

@@ -236,8 +236,8 @@ fn a_forged_order_that_is_possible_is_the_one_that_comes() {
                 let kinds = (0..log.entries.len()).filter_map(|at| log.kind(at));
                 kinds.map(EventKind::is_departure).collect::<Vec<_>>()
             });
-            let is_possible = both_sent == [true, true, false, false]
-                && one_by_one == [false, true, false, true];
+            let is_possible =
+                both_sent == [true, true, false, false] && one_by_one == [false, true, false, true];
             is_possible.then_some((name, printed))
         })
         .expect("both are on their way at some time");

@@ -7,6 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use ddbx_protocol::EventKind;
 use ddbx_satellite::driver::{Handle, Perturbation};
 use futures::StreamExt as _;
 use futures::future::join_all;
@@ -19,7 +20,7 @@ use super::mpsc::{channel, unbounded_channel};
 use super::{Mutex, Notify, RwLock, Semaphore, TryAcquireError};
 use crate::course::Wanted;
 use crate::process::Process;
-use crate::replaying::{each, luck, recording, repeats, run};
+use crate::replaying::{each, events, luck, recording, repeats, run};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mutex_is_locked_in_the_same_order() {
@@ -313,6 +314,21 @@ async fn what_is_given_up_loses_nothing() {
     .await;
 }
 
+/// A service of this process, and a client of it there. (Only of a service that is known
+/// is it known that it can be spawned.)
+macro_rules! served {
+    ($process:expr, $service:expr) => {{
+        let (client_end, server_end) = tarpc::transport::channel::unbounded();
+        let server = server::BaseChannel::with_defaults(server_end);
+        let calls = server.execute($process.serve($service));
+        let serves = tokio::spawn(calls.for_each(|call| async {
+            tokio::spawn(call);
+        }));
+        let channel = client::new(client::Config::default(), client_end).spawn();
+        ($process.client(channel), serves)
+    }};
+}
+
 #[tarpc::service]
 trait Desk {
     async fn sign(name: u32) -> (usize, u64);
@@ -335,14 +351,9 @@ impl Desk for Book {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_of_one_control_side_by_side_are_told_apart() {
     repeats(20, true, |process| async move {
-        let (client_end, server_end) = tarpc::transport::channel::unbounded();
-        let (book, server) = (Book::default(), server::BaseChannel::with_defaults(server_end));
-        let calls = server.execute(process.serve(book.clone().serve()));
-        let serves = tokio::spawn(calls.for_each(|call| async {
-            tokio::spawn(call);
-        }));
-        let channel = client::new(client::Config::default(), client_end).spawn();
-        let desk = DeskClient::from(process.client(channel));
+        let book = Book::default();
+        let (client, serves) = served!(process, book.clone().serve());
+        let desk = DeskClient::from(client);
         let sign = |name| desk.sign(context::current(), name);
         let signed = join_all((0..6).map(sign)).await.into_iter().map(Result::unwrap);
         let signed = signed.collect::<Vec<_>>();
@@ -351,6 +362,40 @@ async fn calls_of_one_control_side_by_side_are_told_apart() {
         (signed, book.0.lock().await.clone())
     })
     .await;
+}
+
+/// One of two calls is answered before the other has left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_never_left_takes_no_others_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = |process: Process| async move {
+        let (client, serves) = served!(process, Book::default().serve());
+        let desk = DeskClient::from(client);
+        let sign = |name| desk.sign(context::current(), name);
+        // They are begun in the order of dice.
+        let signed = tokio::select! {
+            _ = sign(1) => 1,
+            _ = sign(2) => 2,
+        };
+        drop(desk);
+        serves.await.unwrap();
+        signed
+    };
+    let longest = Duration::from_millis(50);
+    let is_sent = |kind: &&EventKind| matches!(kind, EventKind::CallSent { .. });
+    for seed in 0..1000 {
+        let recorded = directory.path().join(seed.to_string());
+        let perturbation = Some(Perturbation { seed, longest });
+        let signed = run(&Wanted { perturbation, ..recording(&recorded) }, program).await;
+        if events(&recorded).iter().filter(is_sent).count() == 1 {
+            let wanted = Wanted { replay: Some(recorded), ..Wanted::default() };
+            for _ in 0..20 {
+                assert_eq!(run(&wanted, program).await, signed);
+            }
+            return;
+        }
+    }
+    panic!("both have left each time");
 }
 
 #[tarpc::service]
@@ -390,20 +435,14 @@ impl Door for Room {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_handler_has_locked_is_free_after_its_call_is_given_up() {
     repeats(3, false, |process| async move {
-        let (client_end, server_end) = tarpc::transport::channel::unbounded();
         let (tell, told) = mpsc::channel();
         let is_replay = process.satellite().is_none_or(Handle::is_replay);
         // There the next one gets it when all of the handler is gone.
         let told = Arc::new(std::sync::Mutex::new((!is_replay).then_some(told)));
         let (lock, is_locked) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
         let room = Room { lock: lock.clone(), is_locked: is_locked.clone(), told };
-        let server = server::BaseChannel::with_defaults(server_end);
-        let calls = server.execute(process.serve(room.serve()));
-        let serves = tokio::spawn(calls.for_each(|call| async {
-            tokio::spawn(call);
-        }));
-        let channel = client::new(client::Config::default(), client_end).spawn();
-        let door = DoorClient::from(process.client(channel));
+        let (client, serves) = served!(process, room.serve());
+        let door = DoorClient::from(client);
         let mut call = Box::pin(door.keep(context::current()));
         tokio::select! {
             _ = &mut call => panic!("it has no end"),

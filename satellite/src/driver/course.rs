@@ -11,7 +11,7 @@ use ddbx_recording::{Choice, ChoiceValue, Entry};
 use super::Handle;
 use super::fragments::Baton;
 use super::replay::Replay;
-use crate::logic::script::Script;
+use crate::logic::script::{Like, Script};
 use crate::recorder::{self, Recorder};
 
 /// Given to a satellite before anything happens.
@@ -123,8 +123,8 @@ impl Handle {
     }
 
     /// Which of its calls a control makes, which it has counted; only in a replay.
-    pub fn path(&self, outer: Option<&CallPath>, counted: &EventKind) -> Option<CallPath> {
-        self.replay()?.ask(|script| script.path(outer, counted))
+    pub fn like(&self, outer: Option<&CallPath>, counted: &EventKind) -> Option<Like> {
+        self.replay()?.ask(|script| script.like(outer, counted))
     }
 
     /// From whom the message came that a control got as its `nth`, if it got one:

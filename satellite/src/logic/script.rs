@@ -29,6 +29,15 @@ pub enum Claim {
     Free,
 }
 
+/// A recorded call that is like one that is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Like {
+    /// Which of its control's.
+    pub path: CallPath,
+    /// Whether it has the same arguments, and goes over the same connection.
+    pub is_same: bool,
+}
+
 #[derive(Debug)]
 struct Step {
     number: EventNumber,
@@ -212,7 +221,7 @@ impl Script {
 
     /// Which of its calls a control makes, which it has counted. Calls that are begun in
     /// one `select!` come in the order of dice: then the content tells, or the method.
-    pub fn path(&self, outer: Option<&CallPath>, counted: &EventKind) -> Option<CallPath> {
+    pub fn like(&self, outer: Option<&CallPath>, counted: &EventKind) -> Option<Like> {
         let EventKind::CallSent { call: CallId { control, path }, method, content } = counted
         else {
             return None;
@@ -236,7 +245,7 @@ impl Script {
         let is_same = |place: Place| matches!(&self.steps[place.0].kind, EventKind::CallSent { content: c, .. } if c == content);
         likes
             .min_by_key(|(place, like)| (!is_same(*place), *like != path, *place))
-            .map(|(_, like)| like.clone())
+            .map(|(place, like)| Like { path: like.clone(), is_same: is_same(place) })
     }
 
     /// From whom the message came that a control gets as its `nth`, if it gets one.
@@ -510,15 +519,15 @@ mod tests {
             content,
         };
         let script = script(&[sent(1, &put, 7), sent(2, &get, 7), sent(3, &put, 8)]);
-        let path = |kind| script.path(None, &kind);
-        let root = |nth| Some(CallPath::root(nth));
+        let like = |kind| script.like(None, &kind);
+        let root = |nth, is_same| Some(Like { path: CallPath::root(nth), is_same });
         // By method, by content, by both, and as it was counted.
-        assert_eq!(path(sent(1, &get, 9)), root(2));
-        assert_eq!(path(sent(1, &put, 8)), root(3));
-        assert_eq!(path(sent(2, &put, 7)), root(1));
-        assert_eq!(path(sent(3, &put, 9)), root(3));
+        assert_eq!(like(sent(1, &get, 9)), root(2, false));
+        assert_eq!(like(sent(1, &put, 8)), root(3, true));
+        assert_eq!(like(sent(2, &put, 7)), root(1, true));
+        assert_eq!(like(sent(3, &put, 9)), root(3, false));
         let other = MethodName::new("S.other").unwrap();
-        assert_eq!(path(sent(9, &other, 7)), None);
-        assert_eq!(script.path(root(1).as_ref(), &sent(1, &put, 7)), None);
+        assert_eq!(like(sent(9, &other, 7)), None);
+        assert_eq!(script.like(Some(&CallPath::root(1)), &sent(1, &put, 7)), None);
     }
 }
