@@ -1,6 +1,7 @@
 //! Who comes first.
 
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use ddbx::test::{Session, record, replay};
@@ -200,4 +201,33 @@ async fn a_breakpoint_does_not_disturb_a_replay() {
     })
     .await;
     assert_eq!(again, outcome);
+}
+
+/// While a test is recorded one control runs at a time; but one that blocks its thread may
+/// wait for the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_blocks_a_thread_is_not_waited_for_for_ever() {
+    let all = record(Place::new().path(), async |session| {
+        let process = session.process("process");
+        let is_blocked = Arc::new(AtomicBool::new(false));
+        let blocks = is_blocked.clone();
+        let (tell, told) = mpsc::channel();
+        let blocked = process.spawn("blocked", async move {
+            ddbx::point!("blocks").await;
+            blocks.store(true, Ordering::Release);
+            told.recv().unwrap()
+        });
+        let other = process.spawn("other", async move {
+            while !is_blocked.load(Ordering::Acquire) {
+                tokio::time::sleep(MS).await;
+            }
+            for _ in 0..50 {
+                ddbx::point!("goes on").await;
+            }
+            tell.send(50).unwrap();
+        });
+        other.await.unwrap();
+        blocked.await.unwrap()
+    });
+    assert_eq!(all.await, 50);
 }

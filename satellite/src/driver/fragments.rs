@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ddbx_protocol::{Delay, EventKind, EventNumber};
@@ -12,43 +13,91 @@ use tokio::time::timeout;
 
 use super::Handle;
 
-/// How long an event waits for another control while it is recorded. One that blocks its
-/// thread may wait for this very event: so it must end.
-const WAIT_MAX: Duration = Duration::from_millis(20);
+/// How long events wait for a control while it is recorded. One that blocks its thread may
+/// wait for one of these very events: so it must end. One that only has to wait for a
+/// processor comes back in this time.
+const RUNS_MAX: Duration = Duration::from_millis(100);
+
+/// How long they wait for one that may run next and does not come: it may be a branch of a
+/// `select!` that nobody looks at now.
+const COMES_MAX: Duration = Duration::from_millis(20);
 
 /// One at a time.
-pub(super) struct Baton(Semaphore);
+pub(super) struct Baton {
+    free: Semaphore,
+    /// Which fragment has it.
+    holder: AtomicU64,
+    /// How many have had it.
+    count: AtomicU64,
+}
+
+/// No fragment has the baton.
+const NOBODY: u64 = 0;
 
 impl Default for Baton {
     fn default() -> Self {
-        Self(Semaphore::new(1))
+        Self { free: Semaphore::new(1), holder: AtomicU64::new(NOBODY), count: AtomicU64::new(0) }
     }
 }
 
 impl Baton {
-    /// Waits for it, not for ever.
+    /// Waits for it, and not for ever for one who has it.
     async fn take(&self) -> Option<SemaphorePermit<'_>> {
         // Whoever comes to an event has come to the end of what it did before.
         stands();
-        match self.0.try_acquire() {
+        match self.free.try_acquire() {
             Ok(permit) => Some(permit),
-            Err(_) => Box::pin(timeout(WAIT_MAX, self.0.acquire())).await.ok()?.ok(),
+            Err(_) => Box::pin(self.wait()).await,
+        }
+    }
+
+    async fn wait(&self) -> Option<SemaphorePermit<'_>> {
+        let holder = self.holder.load(Ordering::Acquire);
+        let longest = if holder == NOBODY { COMES_MAX } else { RUNS_MAX };
+        match timeout(longest, self.free.acquire()).await {
+            Ok(permit) => permit.ok(),
+            Err(_) => {
+                self.let_go(holder);
+                self.free.try_acquire().ok()
+            }
+        }
+    }
+
+    /// The control on this thread runs on, and nobody else until it stands; if it will be
+    /// known when that is.
+    fn keep(&self, satellite: &Handle, permit: SemaphorePermit<'_>) {
+        let fragment = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        if begins(satellite, fragment) {
+            self.holder.store(fragment, Ordering::Release);
+            permit.forget();
+        }
+    }
+
+    /// A fragment does not have it any longer, if it had.
+    fn let_go(&self, fragment: u64) {
+        let (done, not) = (Ordering::AcqRel, Ordering::Relaxed);
+        let had_it = self.holder.compare_exchange(fragment, NOBODY, done, not).is_ok();
+        if had_it && fragment != NOBODY {
+            self.free.add_permits(1);
         }
     }
 }
 
 thread_local! {
-    /// While a control is polled: the satellites by whose events it runs.
-    static FRAGMENT: RefCell<Option<Vec<Handle>>> = const { RefCell::new(None) };
+    /// While a control is polled: the satellites by whose events it runs, and as which of
+    /// their fragments.
+    static FRAGMENT: RefCell<Option<Ran>> = const { RefCell::new(None) };
 }
 
+type Ran = Vec<(Handle, u64)>;
+
 /// Whether it will be known when the control on this thread stands again.
-pub(super) fn begins(satellite: &Handle) -> bool {
-    FRAGMENT.with_borrow_mut(|fragment| {
-        if let Some(satellites) = fragment {
-            satellites.push(satellite.clone());
+pub(super) fn begins(satellite: &Handle, fragment: u64) -> bool {
+    FRAGMENT.with_borrow_mut(|ran| {
+        if let Some(ran) = ran {
+            ran.push((satellite.clone(), fragment));
         }
-        fragment.is_some()
+        ran.is_some()
     })
 }
 
@@ -58,18 +107,18 @@ pub fn stands() {
     end(ran.unwrap_or_default());
 }
 
-fn end(ran: Vec<Handle>) {
-    for satellite in ran {
+fn end(ran: Ran) {
+    for (satellite, fragment) in ran {
         match (satellite.replay(), satellite.baton()) {
             (Some(replay), _) => replay.stands(),
-            (None, Some(baton)) => baton.0.add_permits(1),
+            (None, Some(baton)) => baton.let_go(fragment),
             (None, None) => {}
         }
     }
 }
 
 /// Ends a fragment, also by a panic.
-struct Polled(Option<Vec<Handle>>);
+struct Polled(Option<Ran>);
 
 impl Drop for Polled {
     fn drop(&mut self) {
@@ -101,10 +150,8 @@ impl Handle {
             Some(baton) => {
                 let permit = baton.take().await;
                 let number = self.note(delay, event);
-                if let Some(permit) = permit
-                    && begins(self)
-                {
-                    permit.forget();
+                if let Some(permit) = permit {
+                    baton.keep(self, permit);
                 }
                 number
             }

@@ -207,7 +207,7 @@ impl Turn<'_> {
                 Claimed::Place(place) => state.script.happens(place, &kind),
                 Claimed::Beyond(_) | Claimed::Nothing => state.script.happens_beyond(),
             };
-            if !state.script.is_over() && fragments::begins(satellite) {
+            if !state.script.is_over() && fragments::begins(satellite, number.0) {
                 state.script.runs();
             }
             state.moved(number, &kind);
