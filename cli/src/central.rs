@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ddbx_central::driver::Session;
 use ddbx_central::server;
+use ddbx_protocol::control::{ProcessState, Reply, Request};
 use ddbx_protocol::link::{Address, BindError, Listener, Secret};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -169,5 +170,15 @@ impl Interruptions {
             () = heard(terminate) => {}
             () = heard(hangup) => {}
         }
+    }
+}
+
+/// Whether a process takes part.
+pub(crate) fn is_attached(session: &Session, name: &str) -> bool {
+    match session.request(Request::Processes) {
+        Some(Reply::Processes(views)) => {
+            views.iter().any(|view| view.name == name && view.state != ProcessState::Gone)
+        }
+        _ => false,
     }
 }

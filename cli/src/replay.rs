@@ -14,8 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use ddbx_central::driver::Session;
-use ddbx_protocol::control::{ProcessState, Reply, Request, Wanted};
+use ddbx_protocol::control::Wanted;
 use ddbx_recording::{Keep, NotReplayable, Recording, SessionManifest, create, is_replayable};
 
 use tokio::sync::watch;
@@ -180,7 +179,7 @@ async fn replay(
     let stops = Stops::listen()?;
     let attached = open.session.clone();
     let hooks = Hooks {
-        is_attached: move |name: &str| is_attached(&attached, name),
+        is_attached: move |name: &str| central::is_attached(&attached, name),
         stop: || stops.clone().told(),
         before_teardown: async {},
     };
@@ -237,15 +236,6 @@ fn environment(
         environment.push((other.to_owned(), String::new()));
     }
     Ok(environment)
-}
-
-fn is_attached(session: &Session, name: &str) -> bool {
-    match session.request(Request::Processes) {
-        Some(Reply::Processes(views)) => {
-            views.iter().any(|view| view.name == name && view.state != ProcessState::Gone)
-        }
-        _ => false,
-    }
 }
 
 /// A path, as it is shown.

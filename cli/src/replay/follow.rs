@@ -13,7 +13,8 @@ use ddbx_recording::Recording;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::watch;
 
-use super::{ReplayArgs, compare, is_attached, shown};
+use super::{ReplayArgs, compare, shown};
+use crate::central::is_attached;
 use crate::run::config::Config;
 
 /// How often to look.

@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ddbx_protocol::SessionName;
-use ddbx_protocol::control::{ProcessState, Reply, Request};
 use ddbx_recording::Program;
 use tokio::sync::mpsc;
 
@@ -69,12 +68,7 @@ impl Runner<'_> {
         let at = open.at.clone();
         let (session, finished) = (open.session.clone(), open.session.clone());
         let hooks = Hooks {
-            is_attached: move |name: &str| match session.request(Request::Processes) {
-                Some(Reply::Processes(views)) => {
-                    views.iter().any(|view| view.name == name && view.state != ProcessState::Gone)
-                }
-                _ => false,
-            },
+            is_attached: move |name: &str| central::is_attached(&session, name),
             stop: || self.stops.clone().told(),
             // What has happened is to be in the recording, but not what processes do because
             // they are asked to end: a replay does not ask.
