@@ -30,11 +30,13 @@ pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const OUTPUT_BYTES_MAX: usize = 4 << 10;
 
 /// What an inherited environment could say to the shim; here the demo says it.
-const SHIM: [&str; 7] = [
+const SHIM: [&str; 9] = [
     "DDBX_SESSION",
     "DDBX_PROCESS",
     "DDBX_RECORD",
     "DDBX_KEEP",
+    "DDBX_EXACT",
+    "DDBX_REPLAY",
     "DDBX_PERTURB",
     "DDBX_SECRET_FILE",
     "DDBX_REDACT",
