@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ddbx_protocol::ProcessName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -87,6 +88,12 @@ impl Recording {
     /// The logs, by the names of their processes and then by start.
     pub fn logs(&self) -> &[Log] {
         &self.logs
+    }
+
+    /// Whose they are: the name of each process, and the how manieth of that name it was.
+    pub fn runs(&self) -> Vec<(ProcessName, u32)> {
+        let manifests = self.logs.iter().map(Log::manifest);
+        manifests.map(|manifest| (manifest.process.clone(), manifest.start)).collect()
     }
 }
 

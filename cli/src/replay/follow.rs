@@ -48,8 +48,7 @@ impl<'a> Following<'a> {
         again: &'a Path,
         shows_progress: bool,
     ) -> Self {
-        let runs = recording.logs().iter().map(|log| log.manifest());
-        let runs: Vec<Run> = runs.map(|run| (run.process.clone(), run.start)).collect();
+        let runs = recording.runs();
         let started = config.processes.iter().flat_map(|process| &process.replicas);
         let now = Instant::now();
         Self {

@@ -84,9 +84,7 @@ pub async fn replay<T>(recording: impl AsRef<Path>, test: impl AsyncFnOnce(&Sess
     if let Err(error) = is_replayable(&recording) {
         panic!("{}: {error}", directory.display());
     }
-    let runs = recording.logs().iter().map(|log| log.manifest());
-    let runs = runs.map(|run| (run.process.clone(), run.start)).collect();
-    let judge = Judge::new(runs, PATIENCE);
+    let judge = Judge::new(recording.runs(), PATIENCE);
     let course = Wanted { replay: Some(directory.to_owned()), ..Wanted::default() };
     let session = session_with(course).await;
     let fails = |verdict: &Verdict| !matches!(verdict, Verdict::GoesOn | Verdict::Over);
