@@ -21,6 +21,7 @@ use tokio::sync::watch;
 
 use crate::central::{self, Open};
 use crate::exit::Failure;
+use crate::run::InSession;
 use crate::run::config::Config;
 use crate::run::output::Sinks;
 use crate::run::stops::Stops;
@@ -61,21 +62,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "10s")]
     patience: Duration,
 
-    /// How long a process may take to get ready
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5m")]
-    ready_timeout: Duration,
-
-    /// The name of the session, unix:PATH or tcp:IP:PORT
-    #[arg(long, short = 'S', value_name = "SESSION")]
-    session: Option<String>,
-
-    /// The secret that all must know, over TCP; made if it is missing
-    #[arg(long, value_name = "SECRET")]
-    secret_file: Option<PathBuf>,
-
-    /// For programs and CI: no colours, no progress
-    #[arg(long)]
-    headless: bool,
+    #[command(flatten)]
+    in_session: InSession,
 
     /// Print how it ended as JSON; what the programs print goes to standard error
     #[arg(long)]
@@ -163,9 +151,10 @@ async fn replay(
     recording: &Recording,
     config: &Config,
 ) -> Result<ExitCode, Failure> {
-    let name = args.session.as_ref().or(config.session.as_ref());
+    let InSession { headless, session, secret_file, .. } = &args.in_session;
+    let name = session.as_ref().or(config.session.as_ref());
     let name = name.map_or(recording.session().session.as_str(), String::as_str);
-    let mut open = Open::start(name, args.secret_file.as_deref()).await?;
+    let mut open = Open::start(name, secret_file.as_deref()).await?;
     for spec in &args.breakpoints {
         let wanted = Wanted { spec: spec.clone(), ..Wanted::default() };
         let planted = open.session.plant(wanted, None);
@@ -184,15 +173,10 @@ async fn replay(
         before_teardown: async {},
     };
     let (outlast, exited) = watch::channel(BTreeSet::new());
-    let options = Options {
-        headless: args.headless,
-        ready_timeout: args.ready_timeout,
-        outlast: Some(outlast),
-        ..Options::default()
-    };
-    let shows_progress = std::io::stderr().is_terminal() && !args.headless;
+    let options = Options { outlast: Some(outlast), ..args.in_session.options() };
+    let shows_progress = std::io::stderr().is_terminal() && !headless;
     let mut following = Following::new(args, recording, config, &again, shows_progress);
-    let sinks = if args.json { Sinks::stderr(args.headless) } else { Sinks::stdio(args.headless) };
+    let sinks = if args.json { Sinks::stderr(*headless) } else { Sinks::stdio(*headless) };
     let mut running = pin!(supervise(sinks, config, &environment, hooks, &options));
     let session = open.session.clone();
     let ended = tokio::select! {

@@ -54,21 +54,8 @@ pub struct RunArgs {
     #[arg(short, long, value_name = "FILE", default_value = "ddbx.toml")]
     file: PathBuf,
 
-    /// For programs and CI: no screen, no colours
-    #[arg(long)]
-    headless: bool,
-
-    /// How long a process may take to get ready
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5m")]
-    ready_timeout: Duration,
-
-    /// The name of the session, unix:PATH or tcp:IP:PORT, whatever the file says
-    #[arg(long, short = 'S', value_name = "SESSION")]
-    session: Option<String>,
-
-    /// The secret that all must know, over TCP; made if it is missing
-    #[arg(long, value_name = "SECRET")]
-    secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    in_session: InSession,
 
     /// Record what happens into a new directory, to look at it and to replay it
     #[arg(long, value_name = "DIR")]
@@ -107,6 +94,34 @@ pub struct RunArgs {
     /// Print what --until-fails has found as JSON
     #[arg(long, requires = "until_fails")]
     json: bool,
+}
+
+/// How processes are started in a session, by a run and by a replay.
+#[derive(Args, Debug)]
+pub(crate) struct InSession {
+    /// For programs and CI: no screen, no colours, no progress
+    #[arg(long)]
+    pub(crate) headless: bool,
+
+    /// How long a process may take to get ready
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5m")]
+    pub(crate) ready_timeout: Duration,
+
+    /// The name of the session, unix:PATH or tcp:IP:PORT, whatever the file says
+    #[arg(long, short = 'S', value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+
+    /// The secret that all must know, over TCP; made if it is missing
+    #[arg(long, value_name = "SECRET")]
+    pub(crate) secret_file: Option<PathBuf>,
+}
+
+impl InSession {
+    /// How to supervise.
+    pub(crate) fn options(&self) -> Options {
+        let Self { headless, ready_timeout, .. } = *self;
+        Options { headless, ready_timeout, ..Options::default() }
+    }
 }
 
 /// A length of time in whole microseconds.
@@ -179,7 +194,7 @@ Exit codes:
 /// Runs what the file lists: once, or until it fails.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let config = args.config()?;
-    let session = match (&args.session, &config.session) {
+    let session = match (&args.in_session.session, &config.session) {
         (Some(name), _) | (None, Some(name)) => name.clone(),
         (None, None) => directory_name(&args.file),
     };
@@ -188,14 +203,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 }
 
 fn run_once(runner: &Runner<'_>) -> Result<ExitCode, Failure> {
-    let RunArgs { headless, perturb, record, fail_on, .. } = runner.args;
+    let RunArgs { in_session, perturb, record, fail_on, .. } = runner.args;
     let alarm = fail_on.as_ref().map(|pattern| Arc::new(Alarm::on([pattern.clone()])));
-    let (shown, sinks) = match !headless && screen::is_possible() {
+    let (shown, sinks) = match !in_session.headless && screen::is_possible() {
         true => {
             let (held, sinks, printed) = Held::new();
             (Some((held, printed)), sinks)
         }
-        false => (None, Sinks::stdio(*headless)),
+        false => (None, Sinks::stdio(in_session.headless)),
     };
     let ended = runner.once(Variant {
         sinks,
@@ -240,8 +255,7 @@ impl RunArgs {
 
     /// How to supervise.
     pub fn options(&self) -> Options {
-        let Self { headless, ready_timeout, .. } = *self;
-        Options { headless, ready_timeout, ..Options::default() }
+        self.in_session.options()
     }
 }
 

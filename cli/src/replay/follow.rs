@@ -58,7 +58,7 @@ impl<'a> Following<'a> {
             runs,
             started: started.map(|name| name.as_str()).collect(),
             began: now,
-            ready_timeout: args.ready_timeout,
+            ready_timeout: args.in_session.ready_timeout,
             patience: args.patience,
             last_hold: now,
             last_newcomer: now,

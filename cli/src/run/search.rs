@@ -183,7 +183,7 @@ struct Output {
 
 impl Output {
     fn new(args: &RunArgs) -> io::Result<Self> {
-        let Sinks { lines, notes } = Sinks::stdio(args.headless);
+        let Sinks { lines, notes } = Sinks::stdio(args.in_session.headless);
         let colours = if args.json { notes.colours } else { lines.colours };
         Ok(Self { file: tempfile::tempfile()?, colours })
     }
@@ -218,7 +218,7 @@ impl Progress {
     fn new(args: &RunArgs, directory: &Path) -> Self {
         let directory = text::escaped(&directory.display().to_string());
         anstream::eprintln!("ddbx: up to {}, recorded into {directory}", count(args.runs.get()));
-        let bar = match args.headless {
+        let bar = match args.in_session.headless {
             true => ProgressBar::hidden(),
             false => ProgressBar::new(args.runs.get().into()),
         };
