@@ -107,46 +107,48 @@ impl<T> UnboundedSender<T> {
     }
 }
 
-/// Receives from a [`channel`].
-pub struct Receiver<T>(Inbox<mpsc::Receiver<Message<T>>>);
+macro_rules! receivers {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        pub struct $name<T>(Inbox<mpsc::$name<Message<T>>>);
 
-impl<T> Receiver<T> {
-    /// Waits for the next message; none when all senders are gone. Dropping what this
-    /// returns loses no message.
-    pub fn recv(&mut self) -> impl Future<Output = Option<T>> {
-        self.0.recv()
-    }
+        impl<T> $name<T> {
+            /// Waits for the next message; none when all senders are gone. Dropping what
+            /// this returns loses no message.
+            pub fn recv(&mut self) -> impl Future<Output = Option<T>> {
+                self.0.recv()
+            }
 
-    /// The next message if there is one.
-    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        self.0.try_recv()
-    }
+            /// The next message if there is one.
+            pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+                self.0.try_recv()
+            }
 
-    /// Nobody can send from now on; what was sent is still received.
-    pub fn close(&mut self) {
-        self.0.source.close();
-    }
+            /// Nobody can send from now on; what was sent is still received.
+            pub fn close(&mut self) {
+                self.0.source.close();
+            }
+        }
+
+        impl<T> Source for mpsc::$name<Message<T>> {
+            type Body = T;
+
+            fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<Message<T>>> {
+                self.poll_recv(context)
+            }
+
+            fn try_recv(&mut self) -> Result<Message<T>, TryRecvError> {
+                self.try_recv()
+            }
+        }
+    )*};
 }
 
-/// Receives from an [`unbounded_channel`].
-pub struct UnboundedReceiver<T>(Inbox<mpsc::UnboundedReceiver<Message<T>>>);
-
-impl<T> UnboundedReceiver<T> {
-    /// Waits for the next message; none when all senders are gone. Dropping what this
-    /// returns loses no message.
-    pub fn recv(&mut self) -> impl Future<Output = Option<T>> {
-        self.0.recv()
-    }
-
-    /// The next message if there is one.
-    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        self.0.try_recv()
-    }
-
-    /// Nobody can send from now on; what was sent is still received.
-    pub fn close(&mut self) {
-        self.0.source.close();
-    }
+receivers! {
+    /// Receives from a [`channel`].
+    Receiver
+    /// Receives from an [`unbounded_channel`].
+    UnboundedReceiver
 }
 
 /// Where messages come from.
@@ -252,30 +254,6 @@ impl<S: Source> Inbox<S> {
                 Err(_) => return Err(Refused::NotNow),
             }
         }
-    }
-}
-
-impl<T> Source for mpsc::Receiver<Message<T>> {
-    type Body = T;
-
-    fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<Message<T>>> {
-        self.poll_recv(context)
-    }
-
-    fn try_recv(&mut self) -> Result<Message<T>, TryRecvError> {
-        self.try_recv()
-    }
-}
-
-impl<T> Source for mpsc::UnboundedReceiver<Message<T>> {
-    type Body = T;
-
-    fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<Message<T>>> {
-        self.poll_recv(context)
-    }
-
-    fn try_recv(&mut self) -> Result<Message<T>, TryRecvError> {
-        self.try_recv()
     }
 }
 
