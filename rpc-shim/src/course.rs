@@ -35,20 +35,12 @@ impl Wanted {
     /// What `DDBX_RECORD`, `DDBX_KEEP`, `DDBX_REPLAY` and `DDBX_PERTURB` say. What is
     /// wrong is said, and left out.
     pub(crate) fn from_environment() -> Self {
-        let or_say = |variable: &str, value: Option<String>| {
-            if value.is_none() && set(variable).is_some() {
-                eprintln!("ddbx: {variable} is not what it should be, and is ignored");
-            }
-            value
-        };
-        let keep = set("DDBX_KEEP").filter(|mib| mib.parse::<NonZeroU32>().is_ok());
-        let perturb = set("DDBX_PERTURB").filter(|text| perturbation(text).is_some());
         Self {
             record: set("DDBX_RECORD").map(PathBuf::from),
-            keep: or_say("DDBX_KEEP", keep).and_then(|mib| mib.parse().ok()),
+            keep: read_or_say("DDBX_KEEP", |mib| mib.parse().ok()),
             replay: set("DDBX_REPLAY").map(PathBuf::from),
             is_exact: set("DDBX_EXACT").is_some(),
-            perturbation: or_say("DDBX_PERTURB", perturb).and_then(|text| perturbation(&text)),
+            perturbation: read_or_say("DDBX_PERTURB", perturbation),
         }
     }
 
@@ -156,6 +148,15 @@ fn is_arrival(kind: &EventKind) -> bool {
 /// Whether a handler has come to an end.
 fn is_end(kind: &EventKind) -> bool {
     matches!(kind, EventKind::ReturnSent { .. } | EventKind::Cancelled { end: End::Callee, .. })
+}
+
+/// What a variable means, if it is set and means something.
+fn read_or_say<T>(variable: &str, meaning: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+    let meant = meaning(&set(variable)?);
+    if meant.is_none() {
+        eprintln!("ddbx: {variable} is not what it should be, and is ignored");
+    }
+    meant
 }
 
 /// `SEED:MICROSECONDS`.
