@@ -100,12 +100,15 @@ fn script(satellite: &Handle, directory: &Path) -> Result<Script, String> {
     let made: BTreeSet<CallId> = calls(&own, is_made).cloned().collect();
     // Those that were given up; less those that arrived, they never did.
     let mut lost: BTreeSet<CallId> = calls(&own, is_given_up).cloned().collect();
+    let mut arrive = |entries: &[Entry]| {
+        calls(entries, is_arrival).for_each(|call| _ = lost.remove(call));
+    };
+    arrive(&own);
     let mut handled = BTreeSet::new();
-    for log in recording.logs() {
+    for log in recording.logs().iter().filter(|log| !is_own(log)) {
         let (entries, _) = read(log).map_err(|error| error.to_string())?;
-        calls(&entries, is_arrival).for_each(|call| _ = lost.remove(call));
-        let ended = calls(&entries, is_end).filter(|call| !is_own(log) && made.contains(call));
-        handled.extend(ended.cloned());
+        arrive(&entries);
+        handled.extend(calls(&entries, is_end).filter(|call| made.contains(call)).cloned());
     }
     let script = match tail {
         Tail::Closed => Script::to_the_end(own, handled),
