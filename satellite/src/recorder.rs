@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ddbx_protocol::session::LEASE;
 use ddbx_protocol::{Delay, EventKind, EventNumber, ProcessName, RealTime, RecordedSoFar};
-use ddbx_recording::{Entry, Files, LogWriter, Moment, Options, Queue};
+use ddbx_recording::{Entry, Files, LogWriter, Options, Queue};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -131,11 +131,6 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         self.0.close();
     }
-}
-
-/// An event as it goes into the queue of a replay, where it has a number already.
-pub(crate) fn numbered(number: EventNumber, at: RealTime, delay: Delay, kind: EventKind) -> Entry {
-    Entry::Event(Moment { number, at, delay, kind })
 }
 
 impl Shared {

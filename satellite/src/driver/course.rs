@@ -6,13 +6,13 @@ use std::time::Duration;
 use ddbx_protocol::{
     CallPath, ChoiceName, ControlId, Delay, EventKind, EventNumber, Progress, RecordedSoFar,
 };
-use ddbx_recording::{Choice, ChoiceValue, Entry};
+use ddbx_recording::{Choice, ChoiceValue, Entry, Moment};
 
 use super::Handle;
 use super::fragments::Baton;
 use super::replay::Replay;
 use crate::logic::script::{Like, Script};
-use crate::recorder::{self, Recorder};
+use crate::recorder::Recorder;
 
 /// Given to a satellite before anything happens.
 #[derive(Default)]
@@ -169,7 +169,7 @@ impl Handle {
             self.0.events.push(self.name(), number, self.now(), delay, kind.clone());
         }
         if let Some(recorder) = self.recorder() {
-            recorder.push(recorder::numbered(number, self.now(), delay, kind));
+            recorder.push(Entry::Event(Moment { number, at: self.now(), delay, kind }));
         }
     }
 }
