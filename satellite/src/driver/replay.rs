@@ -26,7 +26,6 @@ struct State {
     /// Who waits for the end.
     beyond: BTreeMap<u64, (EventKind, oneshot::Sender<Told>)>,
     next_beyond: u64,
-    done: u64,
     moved_at: Instant,
     recent: VecDeque<(EventNumber, EventKind)>,
 }
@@ -47,7 +46,6 @@ impl Replay {
             turns: BTreeMap::new(),
             beyond: BTreeMap::new(),
             next_beyond: 0,
-            done: 0,
             moved_at: Instant::now(),
             recent: VecDeque::new(),
         }))
@@ -60,10 +58,7 @@ impl Replay {
 
     /// An event that does not wait.
     pub(super) fn happens_at_once(&self, kind: &EventKind) -> EventNumber {
-        let mut state = self.lock();
-        let number = state.script.happens_at_once(kind);
-        state.moved(number, kind);
-        number
+        self.lock().happens(kind, |script| script.happens_at_once(kind))
     }
 
     /// Waits for the turn of an event.
@@ -137,10 +132,15 @@ impl Replay {
 }
 
 impl State {
-    /// An event has happened. One that was not recorded brings nobody further.
-    fn moved(&mut self, number: EventNumber, kind: &EventKind) {
-        let done = self.script.count().0;
-        if std::mem::replace(&mut self.done, done) != done {
+    /// An event happens: its number. One that was not recorded brings nobody further.
+    fn happens(
+        &mut self,
+        kind: &EventKind,
+        happens: impl FnOnce(&mut Script) -> EventNumber,
+    ) -> EventNumber {
+        let before = self.script.count();
+        let number = happens(&mut self.script);
+        if self.script.count() != before {
             self.moved_at = Instant::now();
             if self.recent.len() == RECENT_MAX {
                 self.recent.pop_front();
@@ -148,6 +148,7 @@ impl State {
             self.recent.push_back((number, kind.clone()));
         }
         self.call_next();
+        number
     }
 
     /// Whoever had this place does without it. Another one may have come for it too late.
@@ -201,18 +202,16 @@ impl Turn<'_> {
     /// if it is known when it stands again.
     pub(super) fn happens(mut self, satellite: &Handle, delay: Delay) -> EventNumber {
         let Some(kind) = self.kind.take() else { return EventNumber::default() };
-        let number = {
-            let mut state = self.replay.lock();
+        let number = self.replay.lock().happens(&kind, |script| {
             let number = match self.claimed {
-                Claimed::Place(place) => state.script.happens(place, &kind),
-                Claimed::Beyond(_) | Claimed::Nothing => state.script.happens_beyond(),
+                Claimed::Place(place) => script.happens(place, &kind),
+                Claimed::Beyond(_) | Claimed::Nothing => script.happens_beyond(),
             };
-            if !state.script.is_over() && fragments::begins(satellite, number.0) {
-                state.script.runs();
+            if !script.is_over() && fragments::begins(satellite, number.0) {
+                script.runs();
             }
-            state.moved(number, &kind);
             number
-        };
+        });
         satellite.keep_numbered(number, delay, kind);
         number
     }
