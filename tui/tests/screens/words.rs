@@ -1,11 +1,13 @@
 //! The line after `:` : what its words do, what is refused, and how it is completed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ddbx_protocol::control::{Request, Wanted, Whom};
 use ddbx_protocol::{BreakpointId, HoldId, Scope};
 use ddbx_tui::keys::Key;
 use ddbx_tui::state::detail::{About, Detail};
+use ddbx_tui::state::events::EventLog;
 use ddbx_tui::state::overlay::Overlay;
 use ddbx_tui::state::{Command, Screen, State};
 use ddbx_tui::words;
@@ -68,6 +70,23 @@ fn words_ask_what_the_command_line_asks() {
         assert_eq!(run(&mut state, line), [], "{line}");
         assert!(said(&state).contains("--watch-only"), "{line}: {}", said(&state));
     }
+}
+
+#[test]
+fn a_recording_is_looked_at_only() {
+    let recording = || {
+        let name = "run-1".to_owned();
+        State::of_recording(name, EventLog::whole(), Vec::new(), BTreeMap::new())
+    };
+    for line in ["break *:*@call", "continue --all", "panic", "stop", "delete --all"] {
+        let mut state = recording();
+        assert_eq!(run(&mut state, line), [], "{line}");
+        assert!(said(&state).contains("recording"), "{line}: {}", said(&state));
+    }
+    let mut state = recording();
+    run(&mut state, "holds");
+    assert_eq!(state.screen, Screen::Holds);
+    assert_eq!(run(&mut state, "quit"), [Command::Quit]);
 }
 
 #[test]
