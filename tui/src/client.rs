@@ -80,7 +80,7 @@ async fn ask_until_lost(
             reply.ok_or_else(|| "it closed the connection".to_owned())
         };
         match timeout(ANSWER_MAX, answer).await {
-            Ok(Ok(reply)) => tell.send(Update::Answer(request, reply)).await.ok()?,
+            Ok(Ok(reply)) => tell.send(Update::Answer(request, Box::new(reply))).await.ok()?,
             Ok(Err(why)) => return Some(why),
             Err(_) => return Some(format!("no answer for {} s", ANSWER_MAX.as_secs())),
         }

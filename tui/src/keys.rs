@@ -130,7 +130,7 @@ enum On {
     /// On all screens of a session, but not of a recording.
     Session,
     /// On these screens of a session.
-    SessionOn(&'static [Screen]),
+    OfSession(&'static [Screen]),
     /// On all screens of a recording.
     Recording,
 }
@@ -234,9 +234,9 @@ static BINDINGS: &[Binding] = &[
         "time: an event on, back; 100 on, back",
     ),
     bind(On::Session, &[(C('b'), A::Break)], "set a breakpoint here"),
-    bind(On::SessionOn(&[S::Breakpoints]), &[(C('e'), A::Edit)], "change this breakpoint"),
-    bind(On::SessionOn(&[S::Breakpoints]), &[(C(' '), A::Toggle)], "switch it off, or on"),
-    bind(On::SessionOn(&[S::Breakpoints]), &[(C('d'), A::Delete)], "remove it"),
+    bind(On::OfSession(&[S::Breakpoints]), &[(C('e'), A::Edit)], "change this breakpoint"),
+    bind(On::OfSession(&[S::Breakpoints]), &[(C(' '), A::Toggle)], "switch it off, or on"),
+    bind(On::OfSession(&[S::Breakpoints]), &[(C('d'), A::Delete)], "remove it"),
     bind(On::Session, &[(C('c'), A::Continue)], "let this one go on"),
     bind(On::Session, &[(C('C'), A::ContinueAll)], "let everybody go on"),
     bind(On::Session, &[(C('r'), A::Release)], "let it go on whatever the rule says (asks)"),
@@ -254,7 +254,7 @@ pub fn bindings(screen: Screen, is_recording: bool) -> impl Iterator<Item = &'st
         On::All => true,
         On::These(screens) => screens.contains(&screen),
         On::Session => !is_recording,
-        On::SessionOn(screens) => !is_recording && screens.contains(&screen),
+        On::OfSession(screens) => !is_recording && screens.contains(&screen),
         On::Recording => is_recording,
     })
 }

@@ -174,7 +174,8 @@ impl Loop {
                     last = Some(request.clone());
                     if let Err(error) = self.asks.try_send(request) {
                         let slow = Reply::Refused("the session is slow: try again".to_owned());
-                        self.state.handle_update(Update::Answer(error.into_inner(), slow));
+                        self.state
+                            .handle_update(Update::Answer(error.into_inner(), Box::new(slow)));
                     }
                 }
             }

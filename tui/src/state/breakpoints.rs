@@ -26,7 +26,7 @@ pub fn table(state: &State) -> Table {
         true => "a recording has no breakpoints: `ddbx replay` runs it again, with breakpoints",
         false => "no breakpoints: b sets one",
     };
-    Table { columns: COLUMNS, rows, empty: empty.to_owned() }
+    Table { columns: COLUMNS, rows, empty: empty.to_owned(), note: "" }
 }
 
 fn row(view: &BreakpointView) -> Row {

@@ -38,7 +38,7 @@ pub fn table(state: &State) -> Table {
         true => "no call is in flight at this time",
         false => "no call is in flight at this moment",
     };
-    Table { columns: COLUMNS, rows: rows.collect(), empty: empty.to_owned() }
+    Table { columns: COLUMNS, rows: rows.collect(), empty: empty.to_owned(), note: "" }
 }
 
 fn key(call: &CallView) -> String {

@@ -261,5 +261,10 @@ pub fn table(state: &State) -> Table {
         true => "nothing was recorded",
         false => "nothing has happened since the screen was opened",
     };
-    Table { columns: COLUMNS, rows: rows.collect(), empty: empty.to_owned() }
+    let note = match state.events_pane.follows {
+        _ if state.is_recording() => "",
+        true => "follows what happens; Space stays here",
+        false => "stays here; Space follows what happens",
+    };
+    Table { columns: COLUMNS, rows: rows.collect(), empty: empty.to_owned(), note }
 }

@@ -31,6 +31,7 @@ pub fn table(state: &State) -> Table {
         columns: COLUMNS,
         rows: holds.into_iter().map(|hold| row(state, hold)).chain(turns).collect(),
         empty: empty.to_owned(),
+        note: "",
     }
 }
 

@@ -92,7 +92,7 @@ pub fn table(state: &State) -> Table {
         }
     });
     let empty = "the debugger has done nothing yet".to_owned();
-    Table { columns: COLUMNS, rows: rows.collect(), empty }
+    Table { columns: COLUMNS, rows: rows.collect(), empty, note: "" }
 }
 
 fn sentence(what: &What) -> Option<String> {

@@ -29,7 +29,7 @@ pub fn table(state: &State) -> Table {
         true => "no process has done anything yet at this time: ] goes on",
         false => "nobody takes part yet: start services with DDBX_SESSION set to this session",
     };
-    Table { columns: COLUMNS, rows, empty: empty.to_owned() }
+    Table { columns: COLUMNS, rows, empty: empty.to_owned(), note: "" }
 }
 
 fn row(state: &State, view: &ProcessView, most: u64) -> Row {

@@ -9,6 +9,8 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// What to say if there are none.
     pub empty: String,
+    /// What else there is to say.
+    pub note: &'static str,
 }
 
 /// A column.

@@ -38,7 +38,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, table: &Tab
     let height = usize::from(body.height);
     let selected = state.pane(state.screen).index(table).unwrap_or_default();
     // What is not shown is counted on the last line.
-    let rows = if table.rows.len() > height || !filter.is_empty() { height - 1 } else { height };
+    let has_foot = table.rows.len() > height || !filter.is_empty() || !table.note.is_empty();
+    let rows = height - usize::from(has_foot);
     let first = selected.saturating_sub(rows / 2).min(table.rows.len().saturating_sub(rows));
     let lines = table.rows.iter().enumerate().skip(first).take(rows).map(|(at, row)| {
         let cells = columns.iter().zip(&places).map(|(column, place)| cell(row, *column, *place));
@@ -50,11 +51,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, table: &Tab
         }
     });
     let mut lines: Vec<Line<'_>> = lines.collect();
-    if rows < height {
+    if has_foot {
         lines.resize(rows, Line::default());
         let mut text = format!("  {} of {}", selected + 1, table.rows.len());
         if !filter.is_empty() {
             text.push_str(&format!(" with /{}; Esc shows all", one_line(filter)));
+        }
+        if !table.note.is_empty() {
+            text.push_str(&format!("   {}", table.note));
         }
         lines.push(Line::styled(cut(&text, usize::from(body.width)), theme.faint()));
     }

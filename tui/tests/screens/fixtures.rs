@@ -15,7 +15,10 @@ use ddbx_tui::keys::Key;
 use ddbx_tui::state::{Command, State, Update};
 use serde_json::json;
 
-pub const SITUATIONS: [(&str, fn() -> State); 5] = [
+/// What a situation is called, and how it comes about.
+type Situation = (&'static str, fn() -> State);
+
+pub const SITUATIONS: [Situation; 5] = [
     ("empty", empty),
     ("busy", busy),
     ("held", held),
@@ -34,7 +37,7 @@ pub fn press(state: &mut State, keys: &[Key]) -> Vec<Command> {
 
 /// The session answers something.
 pub fn answers(state: &mut State, request: Request, reply: Reply) {
-    state.handle_update(Update::Answer(request, reply));
+    state.handle_update(Update::Answer(request, Box::new(reply)));
 }
 
 /// A session in which nobody takes part.

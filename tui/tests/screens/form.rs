@@ -53,7 +53,7 @@ fn shop() -> Vec<ProcessView> {
 fn session(processes: Vec<ProcessView>) -> State {
     let mut state = State::of_session("shop", false);
     state.handle_update(Update::Up);
-    state.handle_update(Update::Answer(Request::Processes, Reply::Processes(processes)));
+    state.handle_update(Update::Answer(Request::Processes, Box::new(Reply::Processes(processes))));
     state.screen = Screen::Breakpoints;
     state
 }
@@ -105,11 +105,11 @@ fn a_breakpoint_is_set_with_all_that_is_filled_in() {
 
     let request = Request::Break(wanted);
     let refused = Reply::Refused("there are too many breakpoints".to_owned());
-    state.handle_update(Update::Answer(request.clone(), refused));
+    state.handle_update(Update::Answer(request.clone(), Box::new(refused)));
     assert_eq!(form(&state).refusal(), Some("there are too many breakpoints"));
     assert_eq!(press(&mut state, &[Key::Enter]), [Command::Ask(request.clone())]);
     let view = view_of(3, Wanted::default());
-    state.handle_update(Update::Answer(request, Reply::Breakpoint(view)));
+    state.handle_update(Update::Answer(request, Box::new(Reply::Breakpoint(view))));
     assert!(state.overlays.is_empty(), "it is set");
 }
 
@@ -146,7 +146,7 @@ fn a_breakpoint_is_changed() {
     };
     let mut state = session(shop());
     let views = Reply::Breakpoints(vec![view_of(5, wanted.clone())]);
-    state.handle_update(Update::Answer(Request::Breakpoints, views));
+    state.handle_update(Update::Answer(Request::Breakpoints, Box::new(views)));
     press(&mut state, &[Key::Char('e')]);
     let same = Request::Change { breakpoint: BreakpointId(5), wanted: wanted.clone() };
     assert_eq!(press(&mut state, &[Key::Enter]), [Command::Ask(same)]);
@@ -344,7 +344,7 @@ fn it_looks_right() {
         panic!("nothing was asked");
     };
     let why = "there are 1000 breakpoints, which is the most: remove one".to_owned();
-    refused.handle_update(Update::Answer(request, Reply::Refused(why)));
+    refused.handle_update(Update::Answer(request, Box::new(Reply::Refused(why))));
     snapshot("refused", refused);
 }
 

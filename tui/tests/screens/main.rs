@@ -5,6 +5,9 @@
 mod fixtures;
 mod form;
 mod keys;
+mod recordings;
 mod snapshots;
+mod space_time;
+mod story;
 mod updates;
 mod words;
