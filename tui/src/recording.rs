@@ -158,11 +158,13 @@ impl<'a> Read<'a> {
         drop(departed);
         // Those of one time stay in the order in which they could be read.
         timed.sort_by_key(|(at, _)| *at);
+        // Logs that contradict each other can have put that off.
+        let first = timed.first().map_or(0, |(at, _)| *at);
         let mut events = EventLog::whole();
-        timed.into_iter().for_each(|(at, event)| events.push_at(event, at));
-        let note = |(log, at, text): (usize, i64, String)| Note {
-            at: at.saturating_add(offsets.get(log).copied().unwrap_or_default()),
-            text,
+        timed.into_iter().for_each(|(at, event)| events.push_at(event, at.saturating_sub(first)));
+        let note = |(log, at, text): (usize, i64, String)| {
+            let offset = offsets.get(log).copied().unwrap_or_default();
+            Note { at: at.saturating_add(offset).saturating_sub(first).max(0), text }
         };
         (events, self.notes.into_iter().map(note).collect())
     }

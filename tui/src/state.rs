@@ -1,8 +1,6 @@
 //! What the screen knows, and what a person has done to it. No input or output here, and
 //! nothing about how it is drawn: updates and keys come in, commands go out.
 
-use std::collections::BTreeMap;
-
 use ddbx_protocol::HoldId;
 use ddbx_protocol::control::{HoldView, Notice, Reply, Request, What};
 
@@ -33,7 +31,7 @@ use events::{EventLog, EventsPane};
 use log::Log;
 use overlay::Overlay;
 use pane::Pane;
-use recorded::{Note, Recorded};
+use recorded::Recorded;
 use session::Seen;
 use space_time::SpaceTime;
 use table::Table;
@@ -186,26 +184,6 @@ impl State {
     /// Before anything is known of a session.
     pub fn of_session(name: impl Into<String>, watch_only: bool) -> Self {
         Self::new(name.into(), Mode::Live, watch_only)
-    }
-
-    /// Of a recording: its events in the order of their times, what is remarkable about it,
-    /// and the numbers that its processes had. It shows its end.
-    pub fn of_recording(
-        name: String,
-        events: EventLog,
-        notes: Vec<Note>,
-        pids: BTreeMap<String, u32>,
-    ) -> Self {
-        let recorded = Recorded::new(&events, notes, pids);
-        let space_time = SpaceTime::of_recording();
-        let mut state = Self {
-            events,
-            space_time,
-            recorded: Some(recorded),
-            ..Self::new(name, Mode::Recording, true)
-        };
-        state.seek_to(u64::MAX);
-        state
     }
 
     fn new(name: String, mode: Mode, watch_only: bool) -> Self {

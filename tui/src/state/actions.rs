@@ -289,37 +289,4 @@ impl State {
             None => self.space_time.log(&self.events),
         }
     }
-
-    /// How many events of a recording have been, of how many, and how late it is.
-    pub fn cursor(&self) -> Option<(u64, u64, i64)> {
-        let recorded = self.recorded.as_ref()?;
-        Some((recorded.done(), self.events.range().end, recorded.at(&self.events)))
-    }
-
-    fn seek(&mut self, by: isize) {
-        if let Some((done, ..)) = self.cursor() {
-            self.seek_to(done.saturating_add_signed(by as i64));
-        }
-    }
-
-    /// In a recording the selected event is also its time.
-    fn seek_to_selected(&mut self) {
-        if let Some(number) = self.space_time.selected() {
-            self.seek_to(number + 1);
-        }
-    }
-
-    /// Moves the time of a recording to where so many events have been.
-    pub(super) fn seek_to(&mut self, done: u64) {
-        let Some(recorded) = &mut self.recorded else { return };
-        let all = self.events.range().end;
-        let done = done.clamp(1.min(all), all);
-        recorded.seek(&self.events, done);
-        recorded.show(&self.events, &mut self.seen, &mut self.log);
-        self.events_pane.show_until(done);
-        if let Some(last) = done.checked_sub(1) {
-            self.panes[Screen::Events as usize].select(last.to_string());
-            self.space_time.select_event(&self.events, last);
-        }
-    }
 }

@@ -116,6 +116,24 @@ impl Lane {
         self.first + self.slots.partition_point(|slot| slot.at < at) as u64
     }
 
+    /// The same, where that is not far after `nth`, at which it is earlier.
+    pub fn from_near(&self, nth: u64, at: i64) -> u64 {
+        let is_before = |nth: u64| self.slot(nth).is_some_and(|slot| slot.at < at);
+        let mut step = 1;
+        while is_before(nth + step) {
+            step *= 2;
+        }
+        let (mut low, mut high) = (nth + step / 2, (nth + step).min(self.range().end));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match is_before(middle) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+
     /// How many events that are kept have a smaller number.
     pub fn before(&self, number: u64) -> u64 {
         self.slots.partition_point(|slot| slot.number < number) as u64
@@ -527,6 +545,12 @@ mod tests {
                 }
             }
             for lane in log.lanes().all() {
+                for at in [0, 300, 500, 999, 1_001] {
+                    let first = lane.slot(0).unwrap();
+                    if first.at < at {
+                        prop_assert_eq!(lane.from_near(0, at), lane.from(at));
+                    }
+                }
                 let times: Vec<_> = lane.slots(lane.range()).map(|slot| slot.at).collect();
                 prop_assert!(times.is_sorted());
             }

@@ -15,6 +15,8 @@ use super::events::EventLog;
 use super::lanes::{Lane, Sort};
 use super::log::Log;
 use super::session::Seen;
+use super::space_time::SpaceTime;
+use super::{Mode, Screen, State};
 
 /// So many events are walked at the most to go back.
 const KEPT_EVERY: u64 = 4_096;
@@ -324,6 +326,62 @@ impl Recorded {
                 log.notice(millis(to), &What::GoesOn { hold, process, held_ms });
             }
             Line::Note(note) => log.debugger(millis(note.at), &note.text),
+        }
+    }
+}
+
+/// Of recordings.
+impl State {
+    /// Of a recording: its events in the order of their times, what is remarkable about it,
+    /// and the numbers that its processes had. It shows its end.
+    pub fn of_recording(
+        name: String,
+        events: EventLog,
+        notes: Vec<Note>,
+        pids: BTreeMap<String, u32>,
+    ) -> Self {
+        let recorded = Recorded::new(&events, notes, pids);
+        let space_time = SpaceTime::of_recording();
+        let mut state = Self {
+            events,
+            space_time,
+            recorded: Some(recorded),
+            ..Self::new(name, Mode::Recording, true)
+        };
+        state.seek_to(u64::MAX);
+        state
+    }
+
+    /// How many events of a recording have been, of how many, and how late it is.
+    pub fn cursor(&self) -> Option<(u64, u64, i64)> {
+        let recorded = self.recorded.as_ref()?;
+        Some((recorded.done(), self.events.range().end, recorded.at(&self.events)))
+    }
+
+    pub(super) fn seek(&mut self, by: isize) {
+        if let Some((done, ..)) = self.cursor() {
+            self.seek_to(done.saturating_add_signed(by as i64));
+        }
+    }
+
+    /// In a recording the selected event is also its time.
+    pub(super) fn seek_to_selected(&mut self) {
+        if let Some(number) = self.space_time.selected() {
+            self.seek_to(number + 1);
+        }
+    }
+
+    /// Moves the time of a recording to where so many events have been.
+    pub(super) fn seek_to(&mut self, done: u64) {
+        let Some(recorded) = &mut self.recorded else { return };
+        let all = self.events.range().end;
+        let done = done.clamp(1.min(all), all);
+        recorded.seek(&self.events, done);
+        recorded.show(&self.events, &mut self.seen, &mut self.log);
+        self.events_pane.show_until(done);
+        if let Some(last) = done.checked_sub(1) {
+            self.panes[Screen::Events as usize].select(last.to_string());
+            self.space_time.select_event(&self.events, last);
         }
     }
 }

@@ -292,7 +292,11 @@ fn by_event(log: &EventLog, rows: &[Row], width: usize, selected: Option<u64>) -
     let mut is_shown = vec![false; lanes.len()];
     rows.iter().filter_map(|row| row.lane).for_each(|lane| is_shown[lane] = true);
     let shown = || lanes.iter().zip(&is_shown).filter(|(_, shown)| **shown).map(|(lane, _)| lane);
+    let is_all = is_shown.iter().all(|is_shown| *is_shown);
     let from = |number: u64| -> u64 {
+        if is_all {
+            return log.range().end - number;
+        }
         shown().map(|lane| lane.range().end - lane.range().start - lane.before(number)).sum()
     };
     let hidden = selected.map_or(0, |number| hidden(from(number + 1), width));
@@ -395,8 +399,7 @@ impl Columns {
                         break;
                     }
                     let end = (first + column + 1).saturating_mul(*per);
-                    let is_alone = lane.slot(nth + 1).is_none_or(|next| next.at >= end);
-                    let to = if is_alone { nth + 1 } else { lane.from(end) };
+                    let to = lane.from_near(nth, end);
                     cells.push(Cell { column: column as usize, range: nth..to });
                     nth = to;
                 }

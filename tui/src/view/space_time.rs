@@ -45,6 +45,8 @@ struct Diagram<'a> {
     standing: BTreeMap<&'a str, (Mark, u64)>,
     /// Since when somebody stands in a process.
     stands: BTreeMap<&'a str, i64>,
+    /// Which of them is selected.
+    selected: usize,
     /// Those that are drawn.
     shown: std::ops::Range<usize>,
     /// How many lines each has.
@@ -96,6 +98,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, theme: &The
         theme,
         lanes: log.lanes(),
         rows: &rows,
+        selected,
         row_of: row_of(&rows, log.lanes().all().len()),
         standing: standing(&state.seen.holds),
         stands,
@@ -125,13 +128,13 @@ impl Diagram<'_> {
         usize::from(self.area.width)
     }
 
-    /// Draws it. How many messages there was no room for.
-    fn draw(&self, buffer: &mut Buffer) -> usize {
+    /// Draws it. Which messages it had no room for, in words.
+    fn draw(&self, buffer: &mut Buffer) -> Option<String> {
         for row in self.shown.clone() {
             self.name(buffer, row);
             self.lane(buffer, row);
         }
-        let mut arrows = Arrows::default();
+        let mut arrows = Arrows::new(self.width());
         let mut cells_shown = Vec::new();
         for (row, Row { lane, .. }) in self.rows.iter().enumerate() {
             let Some(lane) = *lane else { continue };
@@ -148,13 +151,18 @@ impl Diagram<'_> {
             }
         }
         arrows.write_methods(self, buffer);
-        arrows.undrawn
+        match arrows.undrawn {
+            _ if arrows.is_crowded => Some("many arrows".to_owned()),
+            0 => None,
+            1 => Some("1 arrow".to_owned()),
+            number => Some(format!("{number} arrows")),
+        }
     }
 
     fn name(&self, buffer: &mut Buffer, row: usize) {
         let Some(y) = self.line(row) else { return };
         let process = &self.rows[row].process;
-        let is_selected = self.state.space_time.row(self.rows) == Some(row);
+        let is_selected = row == self.selected;
         let (mark, length) = self.standing.get(process.as_str()).copied().unwrap_or_default();
         let (sign, word) = match mark {
             Mark::Held => ('H', "held"),
@@ -185,7 +193,10 @@ impl Diagram<'_> {
         let lane = &self.lanes.all()[nth];
         let width = self.width() as i64;
         let begins = match lane.range().start {
-            0 => lane.slot(0).map_or(0, |slot| self.columns.of(slot.at)),
+            0 => match (self.column(Place { lane: nth, nth: 0 }), lane.slot(0)) {
+                (Some(column), _) => column as i64,
+                (None, first) => first.map_or(0, |slot| self.columns.of(slot.at)),
+            },
             _ => 0,
         };
         for column in begins.max(0)..width {
@@ -246,7 +257,7 @@ impl Diagram<'_> {
     }
 
     /// What is shown, and how.
-    fn head(&self, undrawn: usize) -> String {
+    fn head(&self, undrawn: Option<String>) -> String {
         let all = self.rows.len();
         let mut text = match self.shown.len() {
             1 if all == 1 => " 1 process".to_owned(),
@@ -262,8 +273,8 @@ impl Diagram<'_> {
             let follows = self.state.space_time.follows();
             text.push_str(if follows { " │ follows" } else { " │ stays" });
         }
-        if undrawn > 0 {
-            text.push_str(&format!(" │ {undrawn} arrows too close: + shows them"));
+        if let Some(arrows) = undrawn {
+            text.push_str(&format!(" │ {arrows} too close to draw: +"));
         }
         text
     }

@@ -9,7 +9,12 @@ use crate::state::space_time::Cell;
 use crate::text::{cut, width};
 
 /// If more events than this are in one column of a lane, their messages are not drawn.
-const CROWD: u64 = 8;
+const CROWD: u64 = 6;
+
+/// Of so many messages in a column few could be drawn anyway; those that matter to the
+/// selected event are looked at longer.
+const COLUMN_MAX: u32 = 16;
+const COLUMN_MAX_RELATED: u32 = 64;
 
 /// A method is written only if there is room for so much of it.
 const METHOD_MIN: usize = 5;
@@ -19,8 +24,12 @@ const METHOD_MIN: usize = 5;
 pub(super) struct Arrows {
     wanted: Vec<Arrow>,
     drawn: Vec<Arrow>,
+    /// How many there are in each column.
+    numbers: Vec<u32>,
     /// For how many there was no room.
     pub(super) undrawn: usize,
+    /// Whether there are more that were not even counted.
+    pub(super) is_crowded: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -43,13 +52,17 @@ impl Arrow {
 }
 
 impl Arrows {
+    pub(super) fn new(columns: usize) -> Self {
+        Self { numbers: vec![0; columns], ..Self::default() }
+    }
+
     /// What arrives in a lane.
     pub(super) fn collect(&mut self, of: &Diagram<'_>, row: usize, lane: usize, cells: &[Cell]) {
         let all = &of.lanes.all()[lane];
         for cell in cells {
             let number = cell.range.end - cell.range.start;
             if number > CROWD {
-                self.undrawn += number as usize / 2;
+                self.is_crowded = true;
                 continue;
             }
             for nth in cell.range.clone() {
@@ -59,10 +72,19 @@ impl Arrows {
                 let Some(from) = of.sender(slot.other).filter(|from| *from != row) else {
                     continue;
                 };
+                if from.max(row) < of.shown.start || from.min(row) >= of.shown.end {
+                    continue;
+                }
                 let counts =
                     |place: Place| of.relation(place).map(|relation| relation != Relation::Beside);
                 let ends = [Some(Place { lane, nth }), slot.other].map(|end| end.and_then(counts));
                 let is_related = ends[0].map(|end| end && ends[1] == Some(true));
+                let most = if is_related == Some(true) { COLUMN_MAX_RELATED } else { COLUMN_MAX };
+                if self.numbers[cell.column] >= most {
+                    self.is_crowded = true;
+                    continue;
+                }
+                self.numbers[cell.column] += 1;
                 let (column, sort, number) = (cell.column, slot.sort, slot.number);
                 self.wanted.push(Arrow { column, from, to: row, sort, number, is_related });
             }
@@ -79,9 +101,6 @@ impl Arrows {
         let mut column: Vec<Arrow> = Vec::new();
         for arrow in std::mem::take(&mut self.wanted) {
             let (top, bottom) = arrow.rows();
-            if bottom < of.shown.start || top >= of.shown.end {
-                continue;
-            }
             column.retain(|other| other.column == arrow.column);
             let is_over = |other: &Arrow| other.rows().0 < bottom && top < other.rows().1;
             if column.iter().any(is_over) {
