@@ -92,7 +92,9 @@ pub(crate) async fn listen(target: Target, tell: mpsc::Sender<Update>) {
     while !tell.is_closed() {
         if let Ok(connection) = target.dial().await {
             let (mut sender, mut receiver) = connection.split();
-            if sender.send(&Request::Events { follow: true }).await.is_ok() {
+            if sender.send(&Request::Events { follow: true }).await.is_ok()
+                && tell.send(Update::Begins).await.is_ok()
+            {
                 hear(&mut receiver, &tell).await;
             }
         }

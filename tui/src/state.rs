@@ -125,6 +125,8 @@ pub enum Update {
     Lost(String),
     /// An answer to a request.
     Answer(Request, Box<Reply>),
+    /// What has happened is told from its beginning.
+    Begins,
     /// What has happened, in order.
     Notices(Vec<Notice>),
     /// So many notices did not fit.
@@ -297,6 +299,10 @@ impl State {
             }
             Update::Lost(why) => self.lost(why),
             Update::Answer(request, reply) => self.handle_answer(request, *reply),
+            Update::Begins => {
+                self.events = EventLog::default();
+                self.log.forget_session();
+            }
             Update::Notices(notices) => {
                 let mut is_news = false;
                 for notice in notices {

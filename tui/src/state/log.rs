@@ -47,6 +47,11 @@ impl Log {
         self.push(Line { at_ms, by: By::Session, text: text.to_owned() });
     }
 
+    /// All that has happened in the session will be told again.
+    pub fn forget_session(&mut self) {
+        self.lines.retain(|line| line.by != By::Session);
+    }
+
     /// Something happened to the screen.
     pub fn debugger(&mut self, at_ms: u64, text: &str) {
         self.push(Line { at_ms, by: By::Screen, text: text.to_owned() });

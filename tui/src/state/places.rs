@@ -100,12 +100,13 @@ impl Known {
     fn places(self, place: &str) -> Vec<String> {
         let is_open = place.is_empty() || place == "*";
         let text = if is_open { "" } else { place };
-        let methods = matching(text, self.handled.into_iter().chain(self.called));
-        let mut offers: Vec<String> =
-            methods.into_iter().map(|method| format!("{method}@")).collect();
+        let methods = matching(text, self.handled.iter().chain(&self.called).cloned());
+        // The event that is wanted most; for the others, what comes after @ is completed.
+        let whole = |method: String| format!("{method}@{}", self.events(&method)[0]);
+        let mut offers: Vec<String> = methods.into_iter().map(whole).collect();
         offers.extend(matching(text, self.points));
         if is_open {
-            offers.extend(["*@", "point(*)"].map(str::to_owned));
+            offers.extend(["*@arrive", "point(*)"].map(str::to_owned));
         }
         let mut seen = BTreeSet::new();
         offers.retain(|offer| seen.insert(offer.clone()));

@@ -212,29 +212,29 @@ fn places_are_offered_part_by_part() {
     assert_eq!(offered("tory#"), ["inventory#1:", "inventory#2:"]);
     assert_eq!(offered("orders#"), ["orders#1:"]);
     let of_inventory = [
-        "inventory:Inventory.release@",
-        "inventory:Inventory.reserve@",
+        "inventory:Inventory.release@arrive",
+        "inventory:Inventory.reserve@arrive",
         "inventory:point(last**item*)",
         "inventory:point(reserve)",
-        "inventory:*@",
+        "inventory:*@arrive",
         "inventory:point(*)",
     ];
     assert_eq!(offered("inventory:"), of_inventory);
-    let reserves = ["inventory#2:Inventory.reserve@", "inventory#2:point(reserve)"];
+    let reserves = ["inventory#2:Inventory.reserve@arrive", "inventory#2:point(reserve)"];
     assert_eq!(offered("inventory#2:RESERVE"), reserves);
-    assert_eq!(offered("*:pl"), ["*:Orders.place@", "*:point(placed)"]);
+    assert_eq!(offered("*:pl"), ["*:Orders.place@arrive", "*:point(placed)"]);
     let events = ["arrive", "return", "call", "resume", "*"];
     let events = events.map(|event| format!("inventory:Inventory.reserve@{event}"));
     assert_eq!(offered("inventory:Inventory.reserve@"), events);
     assert_eq!(offered("inventory:Inventory.reserve@arr"), events[..1]);
     assert_eq!(offered(PLACE), [""; 0]);
-    assert_eq!(offered("nobody:"), ["nobody:*@", "nobody:point(*)"]);
+    assert_eq!(offered("nobody:"), ["nobody:*@arrive", "nobody:point(*)"]);
 }
 
 #[test]
 fn callers_are_offered_what_they_call() {
     let calls = "orders:Inventory.reserve@";
-    assert!(offered("orders:").contains(&calls.to_owned()));
+    assert!(offered("orders:").contains(&format!("{calls}call")));
     assert_eq!(offered(calls)[..2], ["call", "resume"].map(|event| format!("{calls}{event}")));
 }
 
@@ -274,13 +274,16 @@ fn tab_goes_through_what_is_offered_and_then_on() {
     assert_eq!(text(&state, Field::Where), "inventory:");
     // The arrow takes it, and the next Tab goes on from there.
     press(&mut state, &[Key::Right, Key::Tab]);
-    assert_eq!(text(&state, Field::Where), "inventory:Inventory.release@");
+    assert_eq!(text(&state, Field::Where), "inventory:Inventory.release@arrive");
+    press(&mut state, &[Key::Ctrl('u')]);
+    types(&mut state, "inv");
+    press(&mut state, &[Key::Tab]);
     // Enter takes it too, as long as it is not a whole place.
     assert_eq!(press(&mut state, &[Key::Enter, Key::Tab]), []);
     assert_eq!(text(&state, Field::Where), "inventory:Inventory.release@arrive");
     press(&mut state, &[Key::Ctrl('u')]);
     types(&mut state, "payments:charge");
-    press(&mut state, &[Key::Tab]);
+    press(&mut state, &[Key::Tab, Key::Ctrl('w')]);
     types(&mut state, "ret");
     press(&mut state, &[Key::Tab]);
     assert_eq!(text(&state, Field::Where), "payments:Payments.charge@return");
@@ -296,7 +299,7 @@ fn a_place_that_is_known_in_part_is_completed() {
     press(&mut state, &[Key::Char('G'), Key::Char('b')]);
     assert_eq!(text(&state, Field::Where), "payments:");
     press(&mut state, &[Key::Tab]);
-    assert_eq!(text(&state, Field::Where), "payments:Payments.charge@");
+    assert_eq!(text(&state, Field::Where), "payments:Payments.charge@arrive");
 }
 
 #[test]

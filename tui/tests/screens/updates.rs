@@ -21,6 +21,17 @@ fn a_session_that_is_gone_and_back() {
     assert!(!drawn(&mut state, SIZE).contains("GONE"));
 }
 
+/// A session that is reached again tells again what has happened.
+#[test]
+fn what_is_told_again_is_there_once() {
+    let mut state = busy();
+    types(&mut state, "7");
+    assert!(drawn(&mut state, SIZE).contains("gateway takes part"));
+    state.handle_update(Update::Begins);
+    assert!(!drawn(&mut state, SIZE).contains("gateway takes part"));
+    assert!(state.events.range().is_empty());
+}
+
 #[test]
 fn what_is_selected_stays_selected() {
     let mut state = held();

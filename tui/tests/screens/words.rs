@@ -191,7 +191,7 @@ fn words_are_completed_and_then_what_they_take() {
     assert_eq!(offered("continue --"), ["continue --all"]);
     assert_eq!(offered("pause pay"), ["pause payments"]);
     assert_eq!(offered("break inv"), ["break inventory:", "break inventory:inventory.call@arrive"]);
-    assert_eq!(offered("break 'inventory:inv"), ["break inventory:inventory.call@"]);
+    assert_eq!(offered("break 'inventory:inv"), ["break inventory:inventory.call@arrive"]);
     assert_eq!(
         offered("break inventory:inventory.call@arr"),
         ["break inventory:inventory.call@arrive"]
