@@ -292,7 +292,7 @@ impl State {
         match update {
             Update::Up => {
                 if matches!(self.link, Link::Lost { .. }) {
-                    self.log.debugger(self.now_ms, "the session answers again");
+                    self.note("the session answers again");
                 }
                 self.link = Link::Up;
                 return true;
@@ -320,7 +320,7 @@ impl State {
                 return is_news;
             }
             Update::Missed(number) => self.events.missed += number,
-            Update::Printed(line) => self.log.printed(self.now_ms, &line),
+            Update::Printed(line) => self.log.printed(self.seen.clock_ms(self.now_ms), &line),
             Update::Tick(now_ms) => {
                 self.now_ms = now_ms;
                 self.events.settle();
@@ -335,7 +335,10 @@ impl State {
 
     fn lost(&mut self, why: String) {
         if !matches!(self.link, Link::Lost { .. }) {
-            self.log.debugger(self.now_ms, &format!("the session does not answer: {why}"));
+            self.log.debugger(
+                self.seen.clock_ms(self.now_ms),
+                &format!("the session does not answer: {why}"),
+            );
             self.link = Link::Lost { since_ms: self.now_ms, why };
             if let Some(Overlay::Form(form)) = self.overlays.last_mut()
                 && form.is_asked()
@@ -361,7 +364,7 @@ impl State {
                 {
                     form.refused(&why);
                 }
-                self.log.debugger(self.now_ms, &format!("refused: {why}"));
+                self.note(&format!("refused: {why}"));
                 self.say(why);
             }
             (request, reply) => {
@@ -376,6 +379,11 @@ impl State {
                 self.seen.take(reply, self.now_ms);
             }
         }
+    }
+
+    /// Something has happened to the screen.
+    fn note(&mut self, text: &str) {
+        self.log.debugger(self.seen.clock_ms(self.now_ms), text);
     }
 
     /// Shows a sentence for a while.

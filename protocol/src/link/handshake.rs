@@ -27,7 +27,7 @@ use super::refusal::Refusal;
 use super::secret::{Secret, random};
 
 /// The version of the handshake and of all messages after it.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// A handshake that takes longer than this has failed.
 pub const DEADLINE: Duration = Duration::from_secs(5);

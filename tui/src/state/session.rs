@@ -18,6 +18,8 @@ const RATE_MS_MIN: u64 = 200;
 pub struct Seen {
     /// How the session is.
     pub session: Option<SessionView>,
+    /// How much later it is by the clock of the session than by that of the screen.
+    ahead_ms: i64,
     /// Who takes part.
     pub processes: Vec<ProcessView>,
     /// Who stands still.
@@ -57,7 +59,10 @@ impl Seen {
     /// Keeps an answer.
     pub fn take(&mut self, reply: Reply, now_ms: u64) {
         match reply {
-            Reply::Session(session) => self.session = Some(session),
+            Reply::Session(session) => {
+                self.ahead_ms = session.age_ms.cast_signed() - now_ms.cast_signed();
+                self.session = Some(session);
+            }
             Reply::Processes(processes) => {
                 self.count(&processes, now_ms);
                 self.processes = processes;
@@ -90,6 +95,11 @@ impl Seen {
     /// How many calls a process makes and serves in a second.
     pub fn rate(&self, process: &str) -> f64 {
         self.rates.0.get(process).map_or(0.0, |rate| rate.per_second)
+    }
+
+    /// How late it is by the clock of the session.
+    pub fn clock_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_add_signed(self.ahead_ms)
     }
 
     /// How many the user holds.
