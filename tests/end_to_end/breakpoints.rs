@@ -2,9 +2,9 @@
 
 use ddbx_protocol::BreakpointId;
 use ddbx_protocol::control::{BreakpointView, Reply, Request, Wanted};
+use ddbx_tests::waiting::until;
 
 use crate::cluster::Cluster;
-use crate::process::until;
 
 #[test]
 fn a_condition_stops_only_whom_it_holds_for() {

@@ -1,18 +1,18 @@
 //! A session of its own for each test: sockets, addresses and secrets lie in a
 //! directory that nobody else knows, and nothing outlives it.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
 
 use ddbx_protocol::control::{Reply, Request};
 use ddbx_protocol::link::reach;
+use ddbx_tests::place::Place;
+use ddbx_tests::waiting::until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::process::{Process, until};
+use crate::process::Process;
 use crate::walks::Caller;
 
 /// What the session is called unless a test says otherwise.
@@ -43,7 +43,7 @@ impl Done {
 }
 
 pub struct Cluster {
-    dir: TempDir,
+    place: Place,
     session: String,
     secret: Option<PathBuf>,
     recording: Option<PathBuf>,
@@ -52,9 +52,8 @@ pub struct Cluster {
 impl Cluster {
     /// Nothing runs yet.
     pub fn new() -> Self {
-        let dir = tempfile::Builder::new().prefix("e2e").tempdir().unwrap();
-        fs::DirBuilder::new().mode(0o700).create(dir.path().join("run")).unwrap();
-        Self { dir, session: SESSION.to_owned(), secret: None, recording: None }
+        let place = Place::new().unwrap();
+        Self { place, session: SESSION.to_owned(), secret: None, recording: None }
     }
 
     /// With a session that is open.
@@ -65,11 +64,11 @@ impl Cluster {
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        self.dir().join(name)
     }
 
     pub fn dir(&self) -> &Path {
-        self.dir.path()
+        self.place.dir()
     }
 
     /// Everything from here on belongs to this session.
@@ -82,28 +81,16 @@ impl Cluster {
         self.recording = Some(recording.to_owned());
     }
 
-    /// A command in the surroundings of this cluster, in no session.
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        for (variable, _) in env::vars_os() {
-            if variable.to_string_lossy().starts_with("DDBX_") {
-                command.env_remove(variable);
-            }
-        }
-        command.env("XDG_RUNTIME_DIR", self.path("run")).current_dir(self.dir());
-        command
-    }
-
     /// `ddbx` with these words, for no session in particular.
     pub fn ddbx_command(&self, words: &[&str]) -> Command {
-        let mut command = self.command(env!("CARGO_BIN_EXE_ddbx-under-test"));
+        let mut command = self.place.command(env!("CARGO_BIN_EXE_ddbx-under-test"));
         command.args(words);
         command
     }
 
     /// `ddbx-tui` with these words.
     pub fn screen_command(&self, words: &[&str]) -> Command {
-        let mut command = self.command(env!("CARGO_BIN_EXE_ddbx-tui-under-test"));
+        let mut command = self.place.command(env!("CARGO_BIN_EXE_ddbx-tui-under-test"));
         command.args(words);
         command
     }
@@ -214,7 +201,7 @@ impl Cluster {
 
     /// A process to be debugged, in the session.
     pub fn actor(&self, play: &[&str], options: &[&str]) -> Command {
-        let mut command = self.command(env!("CARGO_BIN_EXE_actor"));
+        let mut command = self.place.command(env!("CARGO_BIN_EXE_actor"));
         command.args(play).arg(self.dir()).args(options).env("DDBX_SESSION", &self.session);
         if let Some(secret) = &self.secret {
             command.env("DDBX_SECRET_FILE", secret);

@@ -75,7 +75,8 @@ fn json_of_every_command() {
     ];
     has(&ps["processes"][0], &process_fields);
     assert_eq!(ps["processes"][1]["calls"], serde_json::json!(["a"]));
-    let watched = crate::process::until("a value", || cluster.json(&["watch"]).get(0).cloned());
+    let watched =
+        ddbx_tests::waiting::until("a value", || cluster.json(&["watch"]).get(0).cloned());
     has(&watched, &["process", "name", "value"]);
 
     assert_eq!(cluster.json(&["continue", "1"]), serde_json::json!({ "continued": 1 }));

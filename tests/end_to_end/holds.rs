@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::control::{CallView, Reply, Request};
+use ddbx_tests::waiting::until;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::process::until;
 
 #[test]
 fn a_backtrace_crosses_processes() {

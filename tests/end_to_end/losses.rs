@@ -4,10 +4,11 @@
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::session::LEASE;
+use ddbx_tests::waiting::until;
 use rustix::process::Signal;
 
 use crate::cluster::Cluster;
-use crate::process::{Process, until};
+use crate::process::Process;
 use crate::walks::Caller;
 
 /// Longer than deadlines, shorter than patience.

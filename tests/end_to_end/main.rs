@@ -18,5 +18,4 @@ mod sessions;
 mod shop;
 mod tampered;
 mod troupe;
-mod tty;
 mod walks;

@@ -4,26 +4,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
+use ddbx_tests::waiting::until;
 use rustix::process::{Pid, Signal, kill_process};
-
-/// How long anything may take that a test waits for: only what is broken takes so long.
-pub const LIMIT: Duration = Duration::from_secs(40);
-
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
-
-/// Waits until there is something.
-pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(began.elapsed() < LIMIT, "waited in vain: {what}");
-        thread::sleep(LOOK_AGAIN);
-    }
-}
 
 /// A running process.
 pub struct Process {

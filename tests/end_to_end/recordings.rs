@@ -10,10 +10,10 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ddbx_tests::waiting::until;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::process::until;
 use crate::walks::Caller;
 
 /// Longer than any test takes.

@@ -3,9 +3,10 @@
 
 use std::fs;
 
+use ddbx_tests::waiting::until;
 use rustix::process::Signal;
 
-use crate::process::{Process, until};
+use crate::process::Process;
 use crate::troupe::{BANK, Is, LATE, Part, Play, bank_with, is_identical, lines, luck_comes_again};
 
 #[test]

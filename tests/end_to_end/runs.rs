@@ -2,11 +2,12 @@
 
 use std::fs;
 
+use ddbx_tests::waiting::until;
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::cluster::Cluster;
-use crate::process::{Process, until};
+use crate::process::Process;
 use crate::walks::walk;
 
 /// A file with two services and what else a test wants.

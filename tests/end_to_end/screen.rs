@@ -1,9 +1,9 @@
 //! The screen, on a terminal, as a person uses it.
 
+use ddbx_tests::tty::Tty;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cluster::Cluster;
-use crate::tty::Tty;
 
 const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
 

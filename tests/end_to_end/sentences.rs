@@ -2,10 +2,10 @@
 
 use std::fs;
 
+use ddbx_tests::waiting::until;
 use rustix::process::Signal;
 
 use crate::cluster::Cluster;
-use crate::process::until;
 
 /// Every command that talks to a session.
 const COMMANDS: [&[&str]; 18] = [

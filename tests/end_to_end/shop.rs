@@ -1,10 +1,11 @@
 //! The shop is held again and again for longer than its deadlines and leases, and does
 //! not notice.
 
+use ddbx_tests::waiting::until;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::process::{Process, until};
+use crate::process::Process;
 
 /// All clocks of the shop are so much slower, and so are the holds: a busy machine must
 /// not be taken for a deadline that passed. Its deadlines are of 200 ms.

@@ -3,13 +3,16 @@
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-use crate::process::until;
+use crate::waiting::{InVain, try_until, until};
 
+const TERMINAL: &str = "a pseudo terminal";
+
+/// A running program, and its terminal.
 pub struct Tty {
     child: Box<dyn Child + Send + Sync>,
     keyboard: Box<dyn Write + Send>,
@@ -18,11 +21,16 @@ pub struct Tty {
 }
 
 impl Tty {
+    /// Starts it on a terminal of so many columns and lines.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such program, or there are no more terminals; so all of this does.
     pub fn start(command: &Command, (width, height): (u16, u16)) -> Self {
-        let pair = native_pty_system().openpty(size(width, height)).unwrap();
-        let child = pair.slave.spawn_command(built(command)).unwrap();
+        let pair = native_pty_system().openpty(size(width, height)).expect(TERMINAL);
+        let child = pair.slave.spawn_command(built(command)).expect("a program that can be run");
         drop(pair.slave);
-        let mut output = pair.master.try_clone_reader().unwrap();
+        let mut output = pair.master.try_clone_reader().expect(TERMINAL);
         let parser = vt100::Parser::new(not_zero(height), not_zero(width), 0);
         let screen = Arc::new(Mutex::new(parser));
         let shown = screen.clone();
@@ -30,21 +38,27 @@ impl Tty {
             let mut bytes = [0; 4096];
             // It ends with an error when the program has ended.
             while let Ok(length @ 1..) = output.read(&mut bytes) {
-                shown.lock().unwrap().process(&bytes[..length]);
+                locked(&shown).process(&bytes[..length]);
             }
         });
-        let keyboard = pair.master.take_writer().unwrap();
+        let keyboard = pair.master.take_writer().expect(TERMINAL);
         Self { child, keyboard, master: pair.master, screen }
     }
 
+    /// Presses these keys.
     pub fn types(&mut self, text: &str) {
-        self.keyboard.write_all(text.as_bytes()).unwrap();
-        self.keyboard.flush().unwrap();
+        self.keyboard.write_all(text.as_bytes()).expect(TERMINAL);
+        self.keyboard.flush().expect(TERMINAL);
+    }
+
+    /// What it looks like.
+    pub fn screen(&self) -> vt100::Screen {
+        locked(&self.screen).screen().clone()
     }
 
     /// What is on it.
     pub fn text(&self) -> String {
-        self.screen.lock().unwrap().screen().contents()
+        locked(&self.screen).screen().contents()
     }
 
     /// Waits until this is on it.
@@ -54,28 +68,35 @@ impl Tty {
 
     /// Waits until it looks so.
     pub fn is(&self, what: &str, looks: impl Fn(&str) -> bool) -> String {
-        let seen = || Some(self.text()).filter(|shown| looks(shown));
-        let guard = Told(self);
-        let shown = until(what, seen);
-        std::mem::forget(guard);
-        shown
+        let shown = self.becomes(what, looks);
+        shown.unwrap_or_else(|vain| panic!("{vain}\non the terminal:\n{}", self.text()))
     }
 
+    /// The same, where that it takes too long is an error like others.
+    ///
+    /// # Errors
+    ///
+    /// If it takes too long.
+    pub fn becomes(&self, what: &str, looks: impl Fn(&str) -> bool) -> Result<String, InVain> {
+        try_until(what, || Some(self.text()).filter(|shown| looks(shown)))
+    }
+
+    /// Makes it larger, or smaller.
     pub fn resize(&self, width: u16, height: u16) {
-        self.master.resize(size(width, height)).unwrap();
-        let mut screen = self.screen.lock().unwrap();
-        screen.screen_mut().set_size(not_zero(height), not_zero(width));
+        self.master.resize(size(width, height)).expect(TERMINAL);
+        locked(&self.screen).screen_mut().set_size(not_zero(height), not_zero(width));
     }
 
+    /// The number of its process.
     pub fn pid(&self) -> u32 {
-        self.child.process_id().unwrap()
+        self.child.process_id().expect("a process")
     }
 
     /// Waits until it has ended, and has given the terminal back as it was.
     pub fn ends_well(&mut self) -> u32 {
-        let status = until("it ends", || self.child.try_wait().unwrap());
+        let status = until("it ends", || self.child.try_wait().expect("a child"));
         until("the terminal is as it was", || {
-            let parser = self.screen.lock().unwrap();
+            let parser = locked(&self.screen);
             let screen = parser.screen();
             let is_sane =
                 !screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste();
@@ -86,7 +107,7 @@ impl Tty {
 
     /// Whether keys that are typed are shown by the terminal itself, as in a shell.
     pub fn echoes(&self) -> bool {
-        let termios = self.master.get_termios().unwrap();
+        let termios = self.master.get_termios().expect(TERMINAL);
         termios.local_flags.bits() & 0o10 != 0
     }
 }
@@ -98,13 +119,8 @@ impl Drop for Tty {
     }
 }
 
-/// Shows what was on the terminal if a test gives up.
-struct Told<'a>(&'a Tty);
-
-impl Drop for Told<'_> {
-    fn drop(&mut self) {
-        eprintln!("on the terminal:\n{}", self.0.text());
-    }
+fn locked(screen: &Mutex<vt100::Parser>) -> MutexGuard<'_, vt100::Parser> {
+    screen.lock().expect("who reads has not panicked")
 }
 
 fn size(cols: u16, rows: u16) -> PtySize {
@@ -112,7 +128,7 @@ fn size(cols: u16, rows: u16) -> PtySize {
 }
 
 fn not_zero(length: u16) -> NonZeroU16 {
-    NonZeroU16::new(length).unwrap()
+    NonZeroU16::new(length).expect("a size")
 }
 
 fn built(command: &Command) -> CommandBuilder {
@@ -125,6 +141,6 @@ fn built(command: &Command) -> CommandBuilder {
         }
     }
     built.env("TERM", "xterm-256color");
-    built.cwd(command.get_current_dir().unwrap());
+    built.cwd(command.get_current_dir().expect("a directory to start in"));
     built
 }
