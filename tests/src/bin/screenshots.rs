@@ -9,6 +9,7 @@ use clap::Parser;
 use ddbx_tests::place::Place;
 use ddbx_tests::svg::svg;
 use ddbx_tests::tty::Tty;
+use ddbx_tests::waiting::try_until;
 
 /// Take pictures of the screens Processes, Holds and Space-time of `ddbx demo`
 #[derive(Parser)]
@@ -28,8 +29,16 @@ Exit codes:
   0 all pictures are there   1 a screen did not come, or a picture cannot be written
   2 bad input";
 
-/// Columns and lines: as much as is readable on a page.
-const SIZE: (u16, u16) = (110, 30);
+/// As much as is readable on a page.
+const COLUMNS: u16 = 120;
+
+/// How many lines the screens need.
+const PROCESSES: u16 = 15;
+const HOLDS: u16 = 28;
+const SPACE_TIME: u16 = 25;
+
+/// How often a person would press a key to come somewhere.
+const PRESSES_MAX: usize = 60;
 
 /// The program that is photographed, beside this one.
 const PROGRAM: &str = "ddbx-under-test";
@@ -52,7 +61,7 @@ fn take_all(dir: &Path) -> Result<(), String> {
     })?;
     let mut command = place.command(program);
     command.arg("demo").env_remove("NO_COLOR");
-    let mut camera = Camera { tty: Tty::start(&command, SIZE), dir };
+    let mut camera = Camera { tty: Tty::start(&command, (COLUMNS, SPACE_TIME)), dir };
     camera.takes_pictures().map_err(|why| {
         format!("{why}\non the terminal:\n{}\nis the machine busy? try again", camera.tty.text())
     })
@@ -78,22 +87,42 @@ struct Camera<'a> {
 
 impl Camera<'_> {
     fn takes_pictures(&mut self) -> Result<(), String> {
-        self.until("the shop is open", |shown| shown.contains("traffic "))?;
+        let is_busy = |shown: &str| number(shown, "traffic", 2).is_some_and(|clock| clock > 3.0);
+        self.until("the shop is open for some seconds", is_busy)?;
         self.breaks()?;
+        // First, and at once: what happened before the hold is still on the screen.
+        self.selects_an_event()?;
+        self.takes("space-time", SPACE_TIME)?;
 
         self.types("1");
-        let all_wait = |shown: &str| shown.contains("held") && shown.matches("waits").count() >= 3;
-        self.until("inventory is held, and others wait", all_wait)?;
-        self.takes("processes", "ddbx demo: processes")?;
+        self.until("processes", |shown| shown.contains("rate/s"))?;
+        let selected = |shown: &str| Some(line(shown, "▸")?.split(' ').next()?.to_owned());
+        self.presses("j", "inventory is selected", selected, |row| row == "▸inventory")?;
+        self.takes("processes", PROCESSES)?;
 
         self.types("2");
-        self.until("who waits for whom", |shown| shown.matches("waits for hold").count() >= 3)?;
-        self.takes("holds", "ddbx demo: holds")?;
-
-        self.types("5");
-        self.until("lanes", |shown| shown.contains("follows"))?;
-        self.takes("space-time", "ddbx demo: space-time")?;
+        self.until("holds", |shown| shown.contains(" still "))?;
+        self.takes("holds", HOLDS)?;
         self.leaves()
+    }
+
+    /// One that has a past and a future, while inventory is held.
+    fn selects_an_event(&mut self) -> Result<(), String> {
+        self.types("5");
+        let is_held = |shown: &str| number(shown, "held", 1).is_some_and(|seconds| seconds > 0.7);
+        self.until("inventory is held", is_held)?;
+        self.types(" ");
+        let foot = |shown: &str| line(shown, "●").map(str::to_owned);
+        self.until("an event is selected", |shown| {
+            foot(shown).is_some_and(|it| it.contains(" before "))
+        })?;
+        let shown = self.tty.text();
+        let towards = if shown.find(" orders ") < shown.find('▶') { "k" } else { "j" };
+        self.presses(towards, "an event of orders is selected", foot, |foot| {
+            foot.contains("│ orders:")
+        })?;
+        let has_future = |foot: &str| number(foot, "●", 4).is_some_and(|after| after >= 15.0);
+        self.presses("h", "much comes after the selected event", foot, has_future)
     }
 
     /// A breakpoint, with the keys that `?` shows.
@@ -120,11 +149,57 @@ impl Camera<'_> {
         self.tty.becomes(what, looks).map(drop).map_err(|vain| vain.to_string())
     }
 
-    fn takes(&self, name: &str, title: &str) -> Result<(), String> {
+    /// Presses a key again and again until what it changes is as wanted.
+    fn presses(
+        &mut self,
+        key: &str,
+        what: &str,
+        changes: impl Fn(&str) -> Option<String>,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<(), String> {
+        for _ in 0..PRESSES_MAX {
+            let before = changes(&self.tty.text());
+            if before.as_deref().is_some_and(&is_wanted) {
+                return Ok(());
+            }
+            self.types(key);
+            self.until(what, |shown| changes(shown) != before)?;
+        }
+        Err(format!("{key} was pressed {PRESSES_MAX} times in vain: {what}"))
+    }
+
+    /// Takes a picture of so many lines.
+    fn takes(&self, name: &str, lines: u16) -> Result<(), String> {
+        self.tty.resize(COLUMNS, lines);
+        let is_drawn = |shown: &str| {
+            let last: Vec<_> = shown.lines().skip(usize::from(lines) - 2).collect();
+            matches!(last[..], [keys, status] if keys.contains("? help") && status.contains("│ live │"))
+        };
+        self.until("the whole screen, with its keys", is_drawn)?;
+        // Two looks that are equal are not in the midst of drawing.
+        let mut last = None;
+        let still = try_until("a screen that stands still", || {
+            let screen = self.tty.screen();
+            let seen = Some(screen.contents_formatted());
+            let is_still = last == seen && is_drawn(&screen.contents());
+            last = seen;
+            is_still.then_some(screen)
+        });
+        let picture = svg(&still.map_err(|vain| vain.to_string())?, "ddbx demo");
         let path = self.dir.join(name).with_extension("svg");
-        fs::write(&path, svg(&self.tty.screen(), title))
+        fs::write(&path, picture)
             .map_err(|why| format!("cannot write {}: {why}", path.display()))?;
         println!("{}", path.display());
         Ok(())
     }
+}
+
+/// The first line that begins with this, without blanks before it.
+fn line<'a>(shown: &'a str, begins: &str) -> Option<&'a str> {
+    shown.lines().map(str::trim).find(|line| line.starts_with(begins))
+}
+
+/// A number in the line that begins with this, as its nth word.
+fn number(shown: &str, begins: &str, nth: usize) -> Option<f64> {
+    line(shown, begins)?.split_whitespace().nth(nth)?.parse().ok()
 }
