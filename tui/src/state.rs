@@ -323,7 +323,7 @@ impl State {
             Update::Printed(line) => self.log.printed(self.seen.clock_ms(self.now_ms), &line),
             Update::Tick(now_ms) => {
                 self.now_ms = now_ms;
-                self.events.settle();
+                self.events.settle(now_ms);
                 self.events_pane.follow(&self.events);
                 if self.message.as_ref().is_some_and(|(_, at)| now_ms > at + MESSAGE_MS) {
                     self.message = None;

@@ -121,12 +121,13 @@ impl State {
     }
 
     fn why(&mut self) {
-        let holds = holds::meant(self);
-        match holds.first() {
-            Some(hold) => {
-                let about = About::Why(hold.id);
-                self.show(about);
-            }
+        let why = match (holds::meant(self).first(), self.screen) {
+            (Some(hold), _) => Some(About::Why(hold.id)),
+            (None, Screen::Holds) => self.selected().and_then(|key| About::of(self.screen, &key)),
+            (None, _) => None,
+        };
+        match why {
+            Some(about) => self.show(about),
             None => self.say("it does not stand still"),
         }
     }

@@ -25,6 +25,8 @@ pub enum About {
     Hold(HoldId),
     /// Why it does.
     Why(HoldId),
+    /// Who waits for its turn in a replay.
+    Turn(String),
     /// A call in flight.
     Call(String),
     /// A breakpoint.
@@ -42,7 +44,10 @@ impl About {
     pub fn of(screen: Screen, key: &str) -> Option<Self> {
         Some(match screen {
             Screen::Processes => Self::Process(key.to_owned()),
-            Screen::Holds => Self::Hold(HoldId(key.parse().ok()?)),
+            Screen::Holds => match key.parse() {
+                Ok(id) => Self::Hold(HoldId(id)),
+                Err(_) => Self::Turn(key.to_owned()),
+            },
             Screen::Calls => Self::Call(key.to_owned()),
             Screen::Breakpoints => Self::Breakpoint(BreakpointId(key.parse().ok()?)),
             Screen::SpaceTime | Screen::Events => Self::Event(key.parse().ok()?),
@@ -56,6 +61,7 @@ impl About {
             Self::Process(name) => name.clone(),
             Self::Hold(id) => format!("hold {id}"),
             Self::Why(id) => format!("why hold {id} stands still"),
+            Self::Turn(_) => "why it waits for its turn".to_owned(),
             Self::Call(_) => "call".to_owned(),
             Self::Breakpoint(id) => format!("breakpoint {id}"),
             Self::Event(_) => "event".to_owned(),
@@ -101,6 +107,8 @@ pub fn lines(state: &State, about: &About) -> Vec<DetailLine> {
         About::Why(id) => state.hold(*id).map_or_else(gone, |hold| {
             holds::explain(state, hold).into_iter().map(DetailLine::from).collect()
         }),
+        About::Turn(key) => holds::explain_turn(state, key)
+            .map_or_else(gone, |said| said.into_iter().map(DetailLine::from).collect()),
         About::Call(key) => calls::of_key(state, key).map_or_else(gone, |call| {
             vec![
                 fact("method", &call.method),

@@ -41,7 +41,8 @@ pub struct EventLog {
     early: BTreeMap<ProcessName, VecDeque<(i64, Event)>>,
     early_count: usize,
     heard: u64,
-    heard_before: u64,
+    /// How many had been heard of at some time, and since when that has been all.
+    heard_before: (u64, u64),
     first: u64,
     /// How many did not get here, or into the recording.
     pub missed: u64,
@@ -76,9 +77,13 @@ impl EventLog {
         }
     }
 
-    /// Some time has passed: if nothing more has come, nothing comes before what has.
-    pub fn settle(&mut self) {
-        if std::mem::replace(&mut self.heard_before, self.heard) == self.heard {
+    /// So late is it by the screen's clock: if nothing more has come for long enough, nothing
+    /// comes before what has.
+    pub fn settle(&mut self, now_ms: u64) {
+        let (heard, since_ms) = self.heard_before;
+        if heard != self.heard {
+            self.heard_before = (self.heard, now_ms);
+        } else if now_ms >= since_ms.saturating_add(EARLY_NANOS.unsigned_abs() / 1_000_000) {
             while self.early_count > 0 {
                 self.settle_next();
             }

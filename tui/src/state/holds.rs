@@ -1,5 +1,6 @@
 //! Who stands still, and why.
 
+use ddbx_protocol::EventKind;
 use ddbx_protocol::control::{HoldReason, HoldView, ReplayView};
 use ddbx_protocol::replay::AtTurn;
 
@@ -96,7 +97,7 @@ fn turns(view: &ReplayView) -> impl Iterator<Item = Row> {
         let what = kind.to_string();
         let what = what.split("  ").next().unwrap_or_default().to_owned();
         Row {
-            key: format!("{} {kind}", view.process),
+            key: turn_key(view, kind),
             cells: vec![
                 "turn".into(),
                 (&view.process).into(),
@@ -110,6 +111,30 @@ fn turns(view: &ReplayView) -> impl Iterator<Item = Row> {
             mark: Mark::Waiting,
         }
     })
+}
+
+fn turn_key(view: &ReplayView, kind: &EventKind) -> String {
+    format!("{} {kind}", view.process)
+}
+
+/// Why something waits for its turn in a replay, sentence by sentence.
+pub fn explain_turn(state: &State, key: &str) -> Option<Vec<String>> {
+    let waiting = state.seen.replay.iter();
+    let waiting = waiting.flat_map(|view| view.progress.waiting.iter().map(move |at| (view, at)));
+    let (view, at) = waiting.into_iter().find(|(view, at)| turn_key(view, &at.kind) == key)?;
+    let mut said = vec![format!("In {}: {}.", view.process, at.kind)];
+    said.push(match at.number {
+        Some(number) => {
+            format!("It was event {} when it was recorded, and waits for its turn.", number.0)
+        }
+        None => "It was not recorded: it waits for the end of the replay.".to_owned(),
+    });
+    if let Some(next) = &view.progress.next {
+        said.push(format!("Event {} comes next: {}.", next.number.0, next.kind));
+    }
+    let progress = &view.progress;
+    said.push(format!("{} of {} events have happened again.", progress.done, progress.of));
+    Some(said)
 }
 
 /// Who is meant by what is selected on the screen that is shown, the first before all.

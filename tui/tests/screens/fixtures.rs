@@ -144,7 +144,7 @@ pub fn disconnected() -> State {
 
 /// All events that have come are in order.
 fn settle(state: &mut State, now_ms: u64) {
-    state.handle_update(Update::Tick(now_ms));
+    state.handle_update(Update::Tick(now_ms - 500));
     state.handle_update(Update::Tick(now_ms));
 }
 

@@ -5,7 +5,7 @@ use ddbx_protocol::control::{Reply, Request, What};
 use ddbx_tui::keys::Key;
 use ddbx_tui::state::{Link, Update};
 
-use crate::fixtures::{answers, busy, disconnected, empty, held, notice, press, types};
+use crate::fixtures::{answers, busy, disconnected, empty, held, notice, press, replay, types};
 use crate::snapshots::drawn;
 
 const SIZE: (u16, u16) = (80, 24);
@@ -45,6 +45,18 @@ fn what_is_selected_stays_selected() {
     let gone = Reply::Refused("nobody stands as hold 3 now".into());
     answers(&mut state, Request::Backtrace(HoldId(3)), gone);
     assert!(drawn(&mut state, SIZE).contains("hold 3 has gone on"));
+}
+
+#[test]
+fn a_turn_in_a_replay_is_explained() {
+    let mut state = replay();
+    for key in [Key::Char('w'), Key::Enter] {
+        press(&mut state, &[Key::Char('2'), key]);
+        let shown = drawn(&mut state, (120, 40));
+        assert!(shown.contains("It was event 45 when it was recorded"), "{shown}");
+        assert!(shown.contains("Event 42 comes next"), "{shown}");
+        press(&mut state, &[Key::Esc]);
+    }
 }
 
 #[test]
