@@ -24,6 +24,7 @@ fn json_of_every_command() {
         "once",
         "condition",
         "hold_for_ms",
+        "enabled",
         "processes",
         "hits",
         "met",
@@ -40,6 +41,7 @@ fn json_of_every_command() {
         "breakpoint",
         "because_of",
         "held_ms",
+        "at_least_ms",
         "args",
         "result",
     ];
@@ -72,6 +74,8 @@ fn json_of_every_command() {
         "waiting",
         "from_outside",
         "calls",
+        "methods",
+        "points",
     ];
     has(&ps["processes"][0], &process_fields);
     assert_eq!(ps["processes"][1]["calls"], serde_json::json!(["a"]));
@@ -88,6 +92,9 @@ fn json_of_every_command() {
     assert_eq!(cluster.json(&["pause", "a"]), serde_json::json!({ "paused": 1 }));
     assert_eq!(cluster.json(&["panic"]), serde_json::json!({ "paused": 2 }));
     has(&cluster.json(&["continue", "--all"]), &["continued"]);
+    for command in ["disable", "enable"] {
+        has(&cluster.json(&[command, "1"]), &breakpoint_fields);
+    }
     assert_eq!(cluster.json(&["delete", "--all"]), serde_json::json!({ "deleted": 1 }));
     // One object on each line.
     for line in cluster.ddbx(&["events", "--json"]).well().lines() {
