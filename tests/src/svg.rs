@@ -78,9 +78,10 @@ pub fn svg(screen: &Screen, title: &str) -> String {
     );
     for line in 0..lines {
         let runs = runs(screen, line, columns);
-        // All paper first: it must not cover the edges of letters beside it.
-        for run in &runs {
-            draw_paper(&mut svg, usize::from(line), run);
+        // All paper first: it must not cover the edges of letters beside it. And in one
+        // piece: where two pieces meet one would see a line.
+        for runs in runs.chunk_by(|one, next| one.look.paper == next.look.paper) {
+            draw_paper(&mut svg, usize::from(line), runs);
         }
         for run in &runs {
             draw_text(&mut svg, usize::from(line), run);
@@ -135,9 +136,10 @@ fn is_common(character: char) -> bool {
     matches!(character, ' '..='~' | '─'..='▟')
 }
 
-fn draw_paper(svg: &mut String, line: usize, run: &Run) {
-    let Some(paper) = run.look.paper else { return };
-    let Range { start, end } = run.columns;
+fn draw_paper(svg: &mut String, line: usize, runs: &[Run]) {
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return };
+    let Some(paper) = first.look.paper else { return };
+    let (start, end) = (first.columns.start, last.columns.end);
     _ = writeln!(
         svg,
         "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{paper}\"/>",
@@ -254,15 +256,20 @@ mod tests {
 
     #[test]
     fn ink_and_paper_change_places() {
-        let svg = drawn("ab\x1b[31;7m cd \x1b[m\r\n\x1b[1;2mx");
-        let expected = [at("14", "16.8", "ab"), at("39.2", "16.8", "cd"), at("14", "8.4", "x")];
+        let svg = drawn("ab\x1b[31;7m c\x1b[1md \x1b[m\r\n\x1b[1;2mx");
+        let expected = [
+            at("14", "16.8", "ab"),
+            at("39.2", "8.4", "c"),
+            at("47.6", "8.4", "d"),
+            at("14", "8.4", "x"),
+        ];
         assert_eq!(texts(&svg), expected);
         let paper = format!(
             "<rect x=\"30.8\" y=\"32\" width=\"33.6\" height=\"17\" fill=\"{}\"/>",
             COLOURS[1]
         );
         assert!(svg.contains(&paper), "{svg}");
-        assert!(svg.contains(&format!(" fill=\"{PAPER}\">cd</text>")), "{svg}");
+        assert!(svg.contains(&format!(" fill=\"{PAPER}\" class=\"b\">d</text>")), "{svg}");
         assert!(svg.contains(" class=\"d\">x</text>"), "{svg}");
     }
 }

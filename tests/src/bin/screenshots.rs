@@ -109,7 +109,7 @@ impl Camera<'_> {
     /// One that has a past and a future, while inventory is held.
     fn selects_an_event(&mut self) -> Result<(), String> {
         self.types("5");
-        let is_held = |shown: &str| number(shown, "held", 1).is_some_and(|seconds| seconds > 0.7);
+        let is_held = |shown: &str| number(shown, "held", 1).is_some_and(|seconds| seconds > 0.5);
         self.until("inventory is held", is_held)?;
         self.types(" ");
         let foot = |shown: &str| line(shown, "●").map(str::to_owned);
@@ -121,7 +121,7 @@ impl Camera<'_> {
         self.presses(towards, "an event of orders is selected", foot, |foot| {
             foot.contains("│ orders:")
         })?;
-        let has_future = |foot: &str| number(foot, "●", 4).is_some_and(|after| after >= 15.0);
+        let has_future = |foot: &str| number(foot, "●", 4).is_some_and(|after| after >= 8.0);
         self.presses("h", "much comes after the selected event", foot, has_future)
     }
 
