@@ -34,7 +34,7 @@ const COLUMNS: u16 = 120;
 
 /// How many lines the screens need.
 const PROCESSES: u16 = 15;
-const HOLDS: u16 = 28;
+const HOLDS: u16 = 18;
 const SPACE_TIME: u16 = 25;
 
 /// How often a person would press a key to come somewhere.
