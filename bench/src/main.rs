@@ -1,6 +1,7 @@
 //! Measures ddbx. Machines are noisy, so goals are ratios to something measured
 //! in the same run.
 
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -9,7 +10,10 @@ mod calls;
 mod decision;
 mod plan;
 mod recording;
+mod screen;
+mod session;
 mod shop;
+mod usage;
 mod verdict;
 
 /// Measure ddbx; each table compares with something measured in the same run.
@@ -34,6 +38,11 @@ enum Table {
     Plan(plan::PlanArgs),
     /// The shop with recording off and on: orders, processor time, bytes per event
     Recording(recording::RecordingArgs),
+    /// The screen at rest and with much to show: processor time, memory, events missed
+    Screen(screen::ScreenArgs),
+    /// The screen that is measured
+    #[command(hide = true)]
+    Look(screen::LookArgs),
     /// One process of the shop that is recorded
     #[command(hide = true)]
     Shop(shop::RoleArgs),
@@ -46,13 +55,17 @@ fn main() -> ExitCode {
         Table::Decision => decision::run(cli.json),
         Table::Plan(args) => plan::run(args, cli.json),
         Table::Recording(args) => recording::run(args, cli.json),
-        Table::Shop(args) => match shop::run(args) {
-            Ok(()) => true,
-            Err(error) => {
-                eprintln!("{}: {error}", args.role);
-                false
-            }
-        },
+        Table::Screen(args) => screen::run(args, cli.json),
+        Table::Look(args) => ended_well("screen", screen::look(args)),
+        Table::Shop(args) => ended_well(&args.role, shop::run(args)),
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Of a process that another one has started.
+fn ended_well<E: Display>(name: &str, ended: Result<(), E>) -> bool {
+    if let Err(error) = &ended {
+        eprintln!("{name}: {error}");
+    }
+    ended.is_ok()
 }

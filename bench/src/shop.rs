@@ -2,21 +2,18 @@
 //! same program, started once more. Services end when their standard input does, so also
 //! when this program is killed.
 
-use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, fs, io, process, thread};
+use std::{env, io, process, thread};
 
 use clap::Args;
-use ddbx_central::driver::Session;
-use ddbx_central::server;
-use ddbx_protocol::link::{Address, Listener};
 use ddbx_shop::{Load, Options, TrafficReport};
-use tempfile::TempDir;
 use tokio::runtime::Runtime;
+
+use crate::session::OpenSession;
+use crate::usage::cpu;
 
 /// The machine may be busy with other things, and an order that fails early is no order.
 const SLOWER: &str = "20";
@@ -48,10 +45,8 @@ pub struct Shop {
     services: Vec<Child>,
     /// How many customers' processes there have been.
     crowds: u32,
-    session: Address,
     record: Record,
-    dir: TempDir,
-    _session: Session,
+    session: OpenSession,
 }
 
 /// What became of some traffic.
@@ -64,19 +59,12 @@ pub struct Window {
 impl Shop {
     /// Starts everything; returns when customers can come.
     pub fn open(record: Record, runtime: &Runtime) -> io::Result<Self> {
-        let ours_alone = Permissions::from_mode(0o700);
-        let dir =
-            tempfile::Builder::new().prefix("ddbx-bench-").permissions(ours_alone).tempdir()?;
-        let session = Address::Unix(dir.path().join("session.sock"));
-        let listener = runtime.block_on(Listener::bind(&session, None));
-        let central = Session::start()?;
-        runtime.spawn(server::serve(listener.map_err(io::Error::other)?, central.clone()));
-        let mut shop =
-            Self { services: Vec::new(), crowds: 0, session, record, dir, _session: central };
+        let session = OpenSession::open(runtime)?;
+        let mut shop = Self { services: Vec::new(), crowds: 0, record, session };
         for service in ddbx_shop::services() {
             let child = shop.start(service, service, 0)?;
             shop.services.push(child);
-            let door = shop.dir.path().join(format!("{service}.addr"));
+            let door = shop.dir().join(format!("{service}.addr"));
             let began = Instant::now();
             while !door.exists() {
                 let is_late = began.elapsed() > Duration::from_secs(30);
@@ -114,8 +102,12 @@ impl Shop {
         Ok(self.recording())
     }
 
+    fn dir(&self) -> &Path {
+        self.session.dir.path()
+    }
+
     fn recording(&self) -> PathBuf {
-        self.dir.path().join("recording")
+        self.dir().join("recording")
     }
 
     fn start(&self, name: &str, role: &str, lasts_ms: u128) -> io::Result<Child> {
@@ -134,9 +126,9 @@ impl Shop {
         }
         command
             .args(["shop", role, "--lasts-ms", &lasts_ms.to_string()])
-            .env("DDBX_SESSION", self.session.to_string())
+            .env("DDBX_SESSION", self.session.address.to_string())
             .env("DDBX_PROCESS", name)
-            .env("SHOP_DIR", self.dir.path())
+            .env("SHOP_DIR", self.dir())
             .env("SHOP_SLOWER", SLOWER)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -162,16 +154,6 @@ fn said(by: Option<ChildStdout>) -> io::Result<TrafficReport> {
     let mut line = String::new();
     BufReader::new(by.ok_or(io::ErrorKind::BrokenPipe)?).read_line(&mut line)?;
     serde_json::from_str(&line).map_err(io::Error::other)
-}
-
-/// What the threads of a process have used that are still there.
-fn cpu(pid: u32) -> io::Result<Duration> {
-    let mut nanos = 0;
-    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let used = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
-        nanos += used.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0);
-    }
-    Ok(Duration::from_nanos(nanos))
 }
 
 /// Runs one process of the shop until standard input ends.

@@ -1,0 +1,22 @@
+//! What a process uses, as the system counts it.
+
+use std::time::Duration;
+use std::{fs, io};
+
+/// What the threads of a process have used that are still there.
+pub fn cpu(pid: u32) -> io::Result<Duration> {
+    let mut nanos = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let used = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+        nanos += used.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0);
+    }
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// How much of its memory is there now, in bytes.
+pub fn memory(pid: u32) -> io::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = resident.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kib.map(|kib| kib * 1024).ok_or_else(|| io::Error::other("no VmRSS in its status"))
+}
