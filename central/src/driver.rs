@@ -23,7 +23,7 @@ mod view;
 use crate::logic::{Central, Command};
 use asked::Asked;
 use holds::Holds;
-use log::Log;
+use log::{Kept, Log};
 use members::Member;
 
 pub use asked::{CheckedWish, Refused};
@@ -98,8 +98,8 @@ enum Input {
     AskAll(fn(u64) -> FromCentral, Sender<Vec<Questioned>>),
     /// Where calls stand.
     Standing(Sender<StandingCalls>),
-    /// What has happened so far.
-    Kept(Sender<Vec<Notice>>),
+    /// What has happened so far, and what happens from now on.
+    Kept(Sender<Kept>),
     /// Somebody begins to look at events, or ends that.
     Observe(bool),
 }
@@ -251,9 +251,10 @@ impl Session {
         self.notices.upgrade().map(|notices| notices.subscribe())
     }
 
-    /// The last of what has happened so far.
-    pub(crate) fn kept(&self) -> Vec<Notice> {
-        self.ask(Input::Kept).unwrap_or_default()
+    /// The last of what has happened so far, and what happens from now on: nothing is in
+    /// both.
+    pub(crate) fn kept(&self) -> Option<Kept> {
+        self.ask(Input::Kept)
     }
 
     /// Has the events of the program sent too, as long as the guard lives.

@@ -175,16 +175,15 @@ async fn tell_events(
     sender: &mut Sender,
     receiver: &mut Receiver,
 ) -> Result<(), ddbx_protocol::link::FrameError> {
-    let notices = session.subscribe();
     let _observing = follow.then(|| session.observe());
-    for notice in session.kept() {
+    let Some((kept, mut notices)) = session.kept() else { return Ok(()) };
+    for notice in kept {
         sender.feed(&Reply::Notice(notice)).await?;
     }
     if !follow {
         return sender.send(&Reply::End).await;
     }
     sender.flush().await?;
-    let Some(mut notices) = notices else { return Ok(()) };
     loop {
         tokio::select! {
             notice = notices.recv() => match notice {

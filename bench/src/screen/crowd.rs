@@ -5,7 +5,7 @@
 //! calls one of the last third. Now and then somebody there stands at a breakpoint.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use ddbx_protocol::{
     EventNumber, FromCentral, FromSatellite, Gate, MethodName, ProcessIndex, ProcessName, RealTime,
     RpcEvent, Stack, Standing, Status, StopReason, ToCentral,
 };
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, interval_at};
 
 /// How often a satellite sends away what has happened, and how many events in one message.
 const OBSERVED: Duration = Duration::from_millis(50);
@@ -120,7 +120,6 @@ impl Crowd {
             let (crowd, address) = (self.clone(), address.clone());
             tokio::spawn(async move {
                 let ended = crowd.take_part(nth, &address, breakpoint).await;
-                // The session is closed first when all is over.
                 eprintln!("{} is out: {ended:?}", crowd.processes[nth].name);
             });
         }
@@ -147,10 +146,12 @@ impl Crowd {
             let to = self.processes[*to].index;
             self.say(&mut sender, FromSatellite::Says(ToCentral::Connected { to })).await?;
         }
-        let mut heartbeat = interval(HEARTBEAT);
-        let mut sends = interval(OBSERVED);
+        // Nobody began at the same time as another.
+        let begins = |every: Duration| tokio::time::Instant::now() + every.mul_f64(fastrand::f64());
+        let mut heartbeat = interval_at(begins(HEARTBEAT), HEARTBEAT);
+        let mut sends = interval_at(begins(OBSERVED), OBSERVED);
         sends.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut stands = interval(STANDS);
+        let mut stands = interval_at(begins(STANDS), STANDS);
         let has_stands = self.traffic.events_per_second > 0 && process.is_last && nth % 3 == 0;
         let mut stops = 0;
         loop {
@@ -216,8 +217,8 @@ impl Crowd {
         breakpoint: BreakpointId,
         sender: &mut Sender,
     ) -> io::Result<()> {
-        let number = stops / 2;
-        if stops % 2 == 1 {
+        let number = stops.div_ceil(2);
+        if stops % 2 == 0 {
             let delay = Delay::from(STANDS);
             return self.say(sender, FromSatellite::Says(ToCentral::Gone { number, delay })).await;
         }
@@ -248,7 +249,7 @@ impl Crowd {
     /// Orders come, and each of them takes some milliseconds.
     async fn happen(&self) {
         let mut under_way: BinaryHeap<(Reverse<i64>, u64)> = BinaryHeap::new();
-        let mut orders = std::collections::HashMap::new();
+        let mut orders = BTreeMap::new();
         let mut ticks = interval(HAPPENS);
         let (mut number, mut random) = (0, fastrand::Rng::with_seed(1));
         let nanos_per_order = 1_000_000_000 * u64::from(STEPS) / self.traffic.events_per_second;

@@ -19,6 +19,9 @@ fn is_short(value: &Value) -> bool {
     value.to_string().len() <= VALUE_BYTES_MAX
 }
 
+/// What has happened, and what happens then.
+pub(crate) type Kept = (Vec<Notice>, broadcast::Receiver<Notice>);
+
 pub(super) struct Log {
     kept: VecDeque<Notice>,
     tell: broadcast::Sender<Notice>,
@@ -46,7 +49,31 @@ impl Log {
         self.kept.push_back(notice);
     }
 
-    pub(super) fn kept(&self) -> Vec<Notice> {
-        self.kept.iter().cloned().collect()
+    /// The last of what has happened so far, and what happens from now on: nothing is in both.
+    pub(super) fn kept(&self) -> Kept {
+        (self.kept.iter().cloned().collect(), self.tell.subscribe())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_begins_to_listen_hears_everything_once() {
+        let (mut log, _) = Log::new();
+        let tell = |log: &mut Log, name: &str| {
+            log.tell(RealTime::default(), What::Joined(name.to_owned()));
+        };
+        tell(&mut log, "before");
+        let (kept, mut later) = log.kept();
+        tell(&mut log, "after");
+        let joined = |notice: Notice| match notice.what {
+            What::Joined(name) => name,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(kept.into_iter().map(joined).collect::<Vec<_>>(), ["before"]);
+        assert_eq!(joined(later.try_recv().unwrap()), "after");
+        assert!(later.try_recv().is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! What has happened in the program.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ddbx_protocol::{Event, EventKind, ProcessName};
 
@@ -39,6 +39,8 @@ pub struct EventLog {
     /// Those of a session that others may still come before: processes tell of what they do
     /// now and then, each of them much at once.
     early: BTreeMap<ProcessName, VecDeque<(i64, Event)>>,
+    /// When the first of each process was, and whose it is.
+    firsts: BTreeSet<(i64, ProcessName)>,
     early_count: usize,
     heard: u64,
     /// How many had been heard of at some time, and since when that has been all.
@@ -69,9 +71,13 @@ impl EventLog {
         let at = event.at.as_nanos().saturating_add(*known);
         self.heard += 1;
         self.early_count += 1;
-        self.early.entry(event.id.process.clone()).or_default().push_back((at, event));
+        let of_process = self.early.entry(event.id.process.clone()).or_default();
+        if of_process.is_empty() {
+            self.firsts.insert((at, event.id.process.clone()));
+        }
+        of_process.push_back((at, event));
         while self.early_count > EVENTS_MAX / 2
-            || self.earliest().is_some_and(|(at, _)| at < heard - EARLY_NANOS)
+            || self.firsts.first().is_some_and(|(at, _)| *at < heard - EARLY_NANOS)
         {
             self.settle_next();
         }
@@ -90,15 +96,10 @@ impl EventLog {
         }
     }
 
-    /// When the earliest of them was, and of whom it is.
-    fn earliest(&self) -> Option<(i64, &ProcessName)> {
-        let firsts = self.early.iter().filter_map(|(of, early)| Some((early.front()?.0, of)));
-        firsts.min_by_key(|(at, _)| *at)
-    }
-
     /// The earliest is next; but what it follows, if that is here, comes before it.
     fn settle_next(&mut self) {
-        let Some((_, mut of)) = self.earliest() else { return };
+        let Some((_, earliest)) = self.firsts.first() else { return };
+        let mut of = earliest;
         let first = |of: &ProcessName| self.early.get(of).and_then(VecDeque::front);
         // Clocks are read too roughly for it to go round in a circle more than once.
         for _ in 0..self.early.len() {
@@ -111,10 +112,17 @@ impl EventLog {
             }
         }
         let of = of.clone();
-        if let Some((at, event)) = self.early.get_mut(&of).and_then(VecDeque::pop_front) {
-            self.early_count -= 1;
-            self.push_at(event, at);
+        let Some(of_process) = self.early.get_mut(&of) else { return };
+        let Some((at, event)) = of_process.pop_front() else { return };
+        let next = of_process.front().map(|(at, _)| *at);
+        let mut first = (at, of);
+        self.firsts.remove(&first);
+        if let Some(next) = next {
+            first.0 = next;
+            self.firsts.insert(first);
         }
+        self.early_count -= 1;
+        self.push_at(event, at);
     }
 
     /// The next event, with a time on the clock that all share; it is not before the last.
