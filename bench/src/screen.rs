@@ -32,6 +32,8 @@ const BUSY: Traffic = Traffic { processes: 100, events_per_second: 10_000 };
 const AT_REST_MAX: f64 = 5.0;
 const BUSY_MAX: f64 = 30.0;
 const MEMORY_MIB_MAX: f64 = 100.0;
+/// A machine may be so busy that nobody runs for a while.
+const MISSED_MAX: f64 = 1.0;
 
 /// As long as caches and logs are not full, less is done than later.
 const WARM_UP: Duration = Duration::from_secs(4);
@@ -93,13 +95,14 @@ pub fn run(args: &ScreenArgs, json: bool) -> bool {
     }
     let most = |rows: &[Row], of: fn(&Row) -> f64| rows.iter().map(of).fold(0.0, f64::max);
     let arrived = busy.iter().map(|row| row.events_per_second).fold(f64::INFINITY, f64::min);
-    let missed: u64 = rest.iter().chain(&busy).map(|row| row.events_missed).sum();
+    let sent: f64 = busy.iter().map(|row| row.events_per_second * args.seconds as f64).sum();
+    let missed: u64 = busy.iter().map(|row| row.events_missed).sum();
     let verdicts = [
         at_most("at rest, % of a core", most(&rest, |row| row.cpu_percent), AT_REST_MAX),
         at_most("at rest, bytes/s written", most(&rest, |row| row.bytes_per_second), f64::INFINITY),
         at_most("busy, % of a core", most(&busy, |row| row.cpu_percent), BUSY_MAX),
         at_least("busy, events/s sent", arrived, 0.95 * BUSY.events_per_second as f64),
-        at_most("busy, events missed", missed as f64, 0.0),
+        at_most("busy, % of events missed", missed as f64 / sent * 100.0, MISSED_MAX),
         at_most("busy, memory in MiB", most(&busy, |row| row.memory_mib), MEMORY_MIB_MAX),
     ];
     report(&verdicts, json)

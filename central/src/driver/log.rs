@@ -9,8 +9,12 @@ use tokio::sync::broadcast;
 
 use super::view::millis;
 
-/// How many notices are kept, and how many a listener may be behind.
+/// How many notices are kept.
 const KEPT_MAX: usize = 4 * 1024;
+
+/// How many notices a listener may be behind. There can be ten thousand in a second, and on a
+/// busy machine it can take a second until it is its turn.
+const BEHIND_MAX: usize = 16 * 1024;
 
 /// How much text a value may have to be kept.
 const VALUE_BYTES_MAX: usize = 1024;
@@ -30,7 +34,7 @@ pub(super) struct Log {
 impl Log {
     /// Listeners must not keep the session: they get a weak end.
     pub(super) fn new() -> (Self, broadcast::WeakSender<Notice>) {
-        let (tell, _) = broadcast::channel(KEPT_MAX);
+        let (tell, _) = broadcast::channel(BEHIND_MAX);
         let weak = tell.downgrade();
         (Self { kept: VecDeque::new(), tell }, weak)
     }
