@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use ddbx_protocol::link::{Address, FrameError, Role, Sender, dial};
+use ddbx_protocol::link::{Address, Role, Sender, dial};
 use ddbx_protocol::session::HEARTBEAT;
 use ddbx_protocol::{
     Attach, BreakpointId, CallId, CallPath, ControlId, Delay, Event, EventId, EventKind,
@@ -141,10 +141,10 @@ impl Crowd {
         let (mut sender, mut receiver) = connection.split();
         let (index, name) = (process.index, process.name.clone());
         let attach = Attach { process: index, name, own_name: None, pid: std::process::id() };
-        self.say(&mut sender, FromSatellite::Attach(attach)).await?;
+        say(&mut sender, FromSatellite::Attach(attach)).await?;
         for to in &process.calls {
             let to = self.processes[*to].index;
-            self.say(&mut sender, FromSatellite::Says(ToCentral::Connected { to })).await?;
+            say(&mut sender, FromSatellite::Says(ToCentral::Connected { to })).await?;
         }
         // Nobody began at the same time as another.
         let begins = |every: Duration| tokio::time::Instant::now() + every.mul_f64(fastrand::f64());
@@ -152,19 +152,20 @@ impl Crowd {
         let mut sends = interval_at(begins(OBSERVED), OBSERVED);
         sends.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stands = interval_at(begins(STANDS), STANDS);
-        let has_stands = self.traffic.events_per_second > 0 && process.is_last && nth % 3 == 0;
+        let has_stands =
+            self.traffic.events_per_second > 0 && process.is_last && nth.is_multiple_of(3);
         let mut stops = 0;
         loop {
             tokio::select! {
                 received = receiver.receive::<FromCentral>() => match received {
-                    Ok(Some(message)) => self.obey(process, &mut sender, message).await?,
+                    Ok(Some(message)) => obey(process, &mut sender, message).await?,
                     Ok(None) => return Err(io::ErrorKind::UnexpectedEof.into()),
                     Err(error) => return Err(io::Error::other(error)),
                 },
                 _ = heartbeat.tick() => {
                     let Told { made, served, .. } = *process.told();
                     let status = Status { in_flight: 2, made, served, ..Status::default() };
-                    self.say(&mut sender, FromSatellite::Status(status)).await?;
+                    say(&mut sender, FromSatellite::Status(status)).await?;
                 }
                 _ = sends.tick() => self.tell(process, &mut sender).await?,
                 _ = stands.tick(), if has_stands => {
@@ -173,29 +174,6 @@ impl Crowd {
                 }
             }
         }
-    }
-
-    async fn obey(
-        &self,
-        process: &Process,
-        sender: &mut Sender,
-        message: FromCentral,
-    ) -> io::Result<()> {
-        let answer = match message {
-            FromCentral::Observe(observed) => {
-                process.observed.store(observed, Ordering::Relaxed);
-                return Ok(());
-            }
-            FromCentral::Calls { query, .. } => FromSatellite::Calls { query, calls: Vec::new() },
-            FromCentral::Settle { query }
-            | FromCentral::Finish { query }
-            | FromCentral::GoOn { query } => FromSatellite::Settled { query },
-            FromCentral::Welcome { .. }
-            | FromCentral::Ready
-            | FromCentral::Says(_)
-            | FromCentral::Heartbeat => return Ok(()),
-        };
-        self.say(sender, answer).await
     }
 
     /// Sends away what has happened.
@@ -209,7 +187,7 @@ impl Crowd {
         sender.flush().await.map_err(io::Error::other)
     }
 
-    /// Every other time somebody stands still; then it goes on.
+    /// Somebody stands still; every other time it goes on.
     async fn stand(
         &self,
         nth: usize,
@@ -218,9 +196,9 @@ impl Crowd {
         sender: &mut Sender,
     ) -> io::Result<()> {
         let number = stops.div_ceil(2);
-        if stops % 2 == 0 {
+        if stops.is_multiple_of(2) {
             let delay = Delay::from(STANDS);
-            return self.say(sender, FromSatellite::Says(ToCentral::Gone { number, delay })).await;
+            return say(sender, FromSatellite::Says(ToCentral::Gone { number, delay })).await;
         }
         let process = &self.processes[nth];
         let standing = Standing {
@@ -230,7 +208,7 @@ impl Crowd {
             result: None,
             awaited: None,
         };
-        self.say(sender, FromSatellite::Stands { number, standing }).await?;
+        say(sender, FromSatellite::Stands { number, standing }).await?;
         let sent = self.clock(nth, self.nanos());
         let stopped = ToCentral::Stopped {
             number,
@@ -239,11 +217,7 @@ impl Crowd {
             clock: sent - Delay::ZERO,
             sent,
         };
-        self.say(sender, FromSatellite::Says(stopped)).await
-    }
-
-    async fn say(&self, sender: &mut Sender, message: FromSatellite) -> io::Result<()> {
-        sender.send(&message).await.map_err(|error: FrameError| io::Error::other(error))
+        say(sender, FromSatellite::Says(stopped)).await
     }
 
     /// Orders come, and each of them takes some milliseconds.
@@ -294,7 +268,7 @@ impl Crowd {
         let inner = || CallId { path: CallPath::root(1).child(1), ..outer() };
         let [place, reserve] = &self.methods;
         let sent_as = order.sent.take();
-        let (place, kind) = match order.step {
+        let (whose, kind) = match order.step {
             0 => (0, EventKind::Spawned { control, by: None }),
             1 => (0, EventKind::CallSent { call: outer(), method: place.clone(), content: 1 }),
             2 => (1, EventKind::CallArrived { call: outer(), method: place.clone(), sent_as }),
@@ -311,7 +285,7 @@ impl Crowd {
             order.delay += Duration::from_micros(200);
         }
         order.step += 1;
-        let nth = order.way[place];
+        let nth = order.way[whose];
         let process = &self.processes[nth];
         let mut told = process.told();
         told.last += 1;
@@ -341,6 +315,28 @@ impl Process {
     fn told(&self) -> MutexGuard<'_, Told> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+async fn obey(process: &Process, sender: &mut Sender, message: FromCentral) -> io::Result<()> {
+    let answer = match message {
+        FromCentral::Observe(observed) => {
+            process.observed.store(observed, Ordering::Relaxed);
+            return Ok(());
+        }
+        FromCentral::Calls { query, .. } => FromSatellite::Calls { query, calls: Vec::new() },
+        FromCentral::Settle { query }
+        | FromCentral::Finish { query }
+        | FromCentral::GoOn { query } => FromSatellite::Settled { query },
+        FromCentral::Welcome { .. }
+        | FromCentral::Ready
+        | FromCentral::Says(_)
+        | FromCentral::Heartbeat => return Ok(()),
+    };
+    say(sender, answer).await
+}
+
+async fn say(sender: &mut Sender, message: FromSatellite) -> io::Result<()> {
+    sender.send(&message).await.map_err(io::Error::other)
 }
 
 fn control(home: &ProcessName, number: u64) -> ControlId {
