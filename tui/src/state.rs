@@ -316,7 +316,6 @@ impl State {
                         }
                     }
                 }
-                self.events_pane.follow(&self.events);
                 return is_news;
             }
             Update::Missed(number) => self.events.missed += number,
@@ -324,7 +323,6 @@ impl State {
             Update::Tick(now_ms) => {
                 self.now_ms = now_ms;
                 self.events.settle(now_ms);
-                self.events_pane.follow(&self.events);
                 if self.message.as_ref().is_some_and(|(_, at)| now_ms > at + MESSAGE_MS) {
                     self.message = None;
                 }

@@ -138,7 +138,9 @@ impl Word {
             Self::Ps(_) => return show(state, Screen::Processes),
             Self::Events(events) => {
                 show(state, Screen::Events);
-                state.events_pane.follows |= events.follow;
+                if events.follow {
+                    state.events_pane.follow();
+                }
                 state.filter(&events.only.unwrap_or_default());
                 return Vec::new();
             }

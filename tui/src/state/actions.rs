@@ -60,8 +60,12 @@ impl State {
             }
             screen => {
                 let Some(table) = self.table(screen) else { return };
-                if screen == Screen::Events {
-                    self.events_pane.follows = by == isize::MAX;
+                if screen == Screen::Events && !self.is_recording() {
+                    // The first is the latest.
+                    match by {
+                        isize::MIN => self.events_pane.follow(),
+                        _ => self.events_pane.stay(&self.events),
+                    }
                 }
                 self.pane_mut().step(&table, by);
             }
@@ -77,16 +81,19 @@ impl State {
             let rows = space_time::rows(self);
             return self.space_time.toggle_follow(&self.events, &rows);
         }
-        self.events_pane.follows = !self.events_pane.follows;
+        match self.events_pane.follows() {
+            true => self.events_pane.stay(&self.events),
+            false => self.events_pane.follow(),
+        }
     }
 
     /// Goes to another event of the same control.
     fn find(&mut self, by: isize) {
         let Some(number) = self.selected().and_then(|key| key.parse().ok()) else { return };
-        match self.events.of_same_control(number, by) {
+        match self.events_pane.log(&self.events).of_same_control(number, by) {
             Some(found) if self.is_recording() => self.seek_to(found + 1),
             Some(found) => {
-                self.events_pane.follows = false;
+                self.events_pane.stay(&self.events);
                 self.pane_mut().select(found.to_string());
             }
             None => self.say("no other event of this control is kept"),
@@ -285,9 +292,8 @@ impl State {
 
     /// Where the event of a number is kept: those that are looked at are not forgotten.
     pub(super) fn log_of(&self, number: u64) -> &EventLog {
-        match self.events.get(number) {
-            Some(_) => &self.events,
-            None => self.space_time.log(&self.events),
-        }
+        let others = [self.space_time.log(&self.events), self.events_pane.log(&self.events)];
+        let kept = others.into_iter().find(|log| log.get(number).is_some());
+        kept.unwrap_or(&self.events)
     }
 }

@@ -1,12 +1,13 @@
 //! What has happened in the program.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Write as _;
 
 use ddbx_protocol::{Event, EventKind, ProcessName};
 
-use super::State;
 use super::lanes::{Lanes, Place};
 use super::table::{Column, Mark, Row, Table};
+use super::{Screen, State};
 use crate::text::millis_of;
 
 /// How many events of a session are kept.
@@ -29,6 +30,22 @@ pub struct Happened {
     pub place: Place,
     /// How long it was held before, in nanoseconds.
     pub stood: i64,
+}
+
+impl Happened {
+    /// Whether a text is in what is shown of it. There are many to ask: the room for that is
+    /// used again.
+    fn has(&self, lowercase: &str, room: &mut String) -> bool {
+        room.clear();
+        // Nothing goes wrong when text is written into memory.
+        let _ = write!(
+            room,
+            "{}\n{}\n{}",
+            self.event.id.process, self.event.id.number.0, self.event.kind
+        );
+        room.make_ascii_lowercase();
+        room.contains(lowercase)
+    }
 }
 
 /// The last of what has happened, in the order of time. Each event has a number of its own
@@ -215,31 +232,46 @@ impl EventLog {
 }
 
 /// Of the screen of events.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct EventsPane {
-    /// Whether the latest is shown.
-    pub follows: bool,
-    /// If not: what comes after this is not shown.
+    /// What is looked at while more happens; none if the latest is shown.
+    stays: Option<Stays>,
+}
+
+#[derive(Clone, Debug)]
+struct Stays {
+    /// What there was; none if it is all there still.
+    events: Option<EventLog>,
+    /// What comes after this is not shown.
     until: u64,
 }
 
-impl Default for EventsPane {
-    fn default() -> Self {
-        Self { follows: true, until: 0 }
-    }
-}
-
 impl EventsPane {
-    /// New events have come.
-    pub fn follow(&mut self, events: &EventLog) {
-        if self.follows {
-            self.until = events.range().end;
+    /// Whether the latest is shown.
+    pub fn follows(&self) -> bool {
+        self.stays.is_none()
+    }
+
+    /// What is shown, if these are all events.
+    pub fn log<'a>(&'a self, events: &'a EventLog) -> &'a EventLog {
+        self.stays.as_ref().and_then(|stays| stays.events.as_ref()).unwrap_or(events)
+    }
+
+    /// Shows the latest, from now on.
+    pub(crate) fn follow(&mut self) {
+        self.stays = None;
+    }
+
+    /// Shows what there is now, while more happens.
+    pub(super) fn stay(&mut self, events: &EventLog) {
+        if self.follows() {
+            self.stays = Some(Stays { events: events.frozen(), until: u64::MAX });
         }
     }
 
-    /// Shows what is before this one, and stays.
+    /// Shows what is before this one, of a recording.
     pub(super) fn show_until(&mut self, until: u64) {
-        *self = Self { follows: false, until };
+        self.stays = Some(Stays { events: None, until });
     }
 }
 
@@ -253,7 +285,13 @@ const COLUMNS: &[Column] = &[
 
 /// What the screen shows, the latest first.
 pub fn table(state: &State) -> Table {
-    let rows = state.events.within(0..state.events_pane.until).rev().take(ROWS_MAX);
+    let pane = &state.events_pane;
+    let until = pane.stays.as_ref().map_or(u64::MAX, |stays| stays.until);
+    let filter = state.pane(Screen::Events).filter.to_lowercase();
+    let mut text = String::new();
+    let has =
+        |(_, happened): &(u64, &Happened)| filter.is_empty() || happened.has(&filter, &mut text);
+    let rows = pane.log(&state.events).within(0..until).rev().filter(has).take(ROWS_MAX);
     let rows = rows.map(|(number, happened)| {
         let Event { id, delay, kind, .. } = &happened.event;
         let is_late =
@@ -274,7 +312,7 @@ pub fn table(state: &State) -> Table {
         true => "nothing was recorded",
         false => "nothing has happened since the screen was opened",
     };
-    let note = match state.events_pane.follows {
+    let note = match pane.follows() {
         _ if state.is_recording() => "",
         true => "follows what happens; Space stays here",
         false => "stays here; Space follows what happens",
