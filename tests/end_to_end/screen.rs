@@ -79,7 +79,7 @@ fn the_terminal_is_given_back_after_a_signal_and_after_a_panic() {
     assert!(screen.echoes());
 
     let mut command = cluster.screen_command(&[]);
-    let mut screen = Tty::start(command.env("PANICS", "main"), (80, 24));
+    let mut screen = Tty::start(command.env("PANICS", "main").env("RUST_BACKTRACE", "0"), (80, 24));
     screen.shows("nobody takes part yet");
     assert_eq!(screen.ends_well(), 101);
     assert!(screen.echoes());

@@ -73,7 +73,7 @@ fn still(hold: &HoldView) -> String {
     match (hold.reason, hold.at_least_ms) {
         (HoldReason::Delay, Some(length)) => format!("≥ {}", seconds(length)),
         (HoldReason::Delay, None) => String::new(),
-        _ => "until c".to_owned(),
+        _ => "press c".to_owned(),
     }
 }
 

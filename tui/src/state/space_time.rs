@@ -6,10 +6,10 @@
 //! always the end of a log, and which part is on the screen follows from the selection.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use ddbx_protocol::HoldId;
-use ddbx_protocol::control::What;
+use ddbx_protocol::control::{ProcessView, What};
 
 use super::events::EventLog;
 use super::lanes::{Lane, Place, Relations};
@@ -423,7 +423,31 @@ pub fn rows(state: &State) -> Vec<Row> {
     let quiet: Vec<Row> =
         quiet.map(|view| Row { process: view.name.clone(), lane: None }).collect();
     rows.extend(quiet);
+    // What was recorded has an order of its own, whatever is known of calls at its time.
+    if !state.is_recording() {
+        let depths = depths(views);
+        rows.sort_by_key(|row| depths.get(row.process.as_str()).copied().unwrap_or(usize::MAX));
+    }
     let filter = state.pane(Screen::SpaceTime).filter.to_lowercase();
     rows.retain(|row| row.process.to_lowercase().contains(&filter));
     rows
+}
+
+/// How far processes are from those whom nobody calls. Callers come before those they call,
+/// and whoever has to do with nobody comes last.
+fn depths(views: &[ProcessView]) -> BTreeMap<&str, usize> {
+    let is_called = |name: &str| views.iter().any(|view| view.calls.iter().any(|to| to == name));
+    let begins = |view: &&ProcessView| !view.calls.is_empty() && !is_called(&view.name);
+    let mut depths = BTreeMap::new();
+    let mut found: VecDeque<(&str, usize)> =
+        views.iter().filter(begins).map(|view| (view.name.as_str(), 0)).collect();
+    while let Some((name, depth)) = found.pop_front() {
+        if depths.contains_key(name) {
+            continue;
+        }
+        depths.insert(name, depth);
+        let calls = views.iter().filter(|view| view.name == name).flat_map(|view| &view.calls);
+        found.extend(calls.map(|to| (to.as_str(), depth + 1)));
+    }
+    depths
 }

@@ -183,6 +183,8 @@ impl Diagram<'_> {
 
     fn put(&self, buffer: &mut Buffer, column: usize, y: u16, sign: char, style: Style) {
         if let Some(cell) = buffer.cell_mut((self.area.x + column as u16, y)) {
+            // Nothing is left of what was drawn below.
+            cell.reset();
             cell.set_char(sign).set_style(style);
         }
     }

@@ -104,9 +104,10 @@ fn words_show_what_there_is_to_see() {
         assert_eq!(state.screen, screen);
     }
     let mut state = held();
-    state.events_pane.follows = false;
+    press(&mut state, &[Key::Char('6'), Key::Char(' ')]);
+    assert!(!state.events_pane.follows());
     run(&mut state, "events -f --only inventory");
-    assert!(state.events_pane.follows);
+    assert!(state.events_pane.follows());
     assert_eq!(state.pane(Screen::Events).filter, "inventory");
     run(&mut state, "events");
     assert_eq!(state.pane(Screen::Events).filter, "");
