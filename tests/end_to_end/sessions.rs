@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use ddbx_tests::waiting::until;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, SESSION};
@@ -53,7 +54,8 @@ fn nobody_takes_part_with_another_secret() {
     let said = cluster.ddbx(&["ps"]).refused(1);
     assert!(said.contains("different secrets"), "{said}");
     let stranger = cluster.walker("stranger");
-    let said = stranger.complained();
+    let complained = || Some(stranger.complained()).filter(|said| said.ends_with('\n'));
+    let said = until("it says why", complained);
     assert!(said.contains("different secrets") && said.lines().count() == 1, "{said}");
     cluster.use_session(&address, Some(cluster.path("missing")));
     let said = cluster.ddbx(&["ps"]).refused(2);

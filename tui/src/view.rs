@@ -93,11 +93,10 @@ fn tabs(frame: &mut Frame<'_>, area: Rect, state: &State, theme: &Theme) {
 /// What must not be overlooked.
 fn banner(state: &State) -> Option<String> {
     match &state.link {
-        Link::Lost { since_ms, why } => {
+        Link::Lost { since_ms, .. } => {
             let since = seconds(state.now_ms.saturating_sub(*since_ms));
             Some(format!(
-                " CENTRAL IS GONE for {since}: nobody is held any more, the programs go on. \
-                 Trying again. ({why})"
+                " CENTRAL IS GONE for {since}: nobody is held, programs go on; trying again"
             ))
         }
         Link::Connecting if !state.is_recording() => Some(" connecting …".to_owned()),

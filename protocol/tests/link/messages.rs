@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use ddbx_protocol::link::{Connection, FrameError, Listener, Receiver, Role, Sender};
+use ddbx_protocol::link::{Connection, FrameError, Listener, Receiver, Role, Sender, VERSION};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
@@ -138,7 +138,8 @@ async fn raw_peer(
 ) -> (Sender, Receiver, UnixStream) {
     let mut raw = UnixStream::connect(place.path().join("s.sock")).await.unwrap();
     let word = if role == Role::Satellite { 1 } else { 2 };
-    raw.write_all(&[b"ddbx\0\x01".as_slice(), &[word], &[9; 32]].concat()).await.unwrap();
+    let version = VERSION.to_be_bytes();
+    raw.write_all(&[b"ddbx".as_slice(), &version, &[word], &[9; 32]].concat()).await.unwrap();
     let (seen, central) = listener.accept().await.unwrap().handshake().await.unwrap();
     assert_eq!(seen, role);
     // Read, or the end of the connection would be a reset.

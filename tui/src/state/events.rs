@@ -55,7 +55,7 @@ pub struct EventLog {
     events: VecDeque<Happened>,
     /// Those of a session that others may still come before: processes tell of what they do
     /// now and then, each of them much at once.
-    early: BTreeMap<ProcessName, VecDeque<(i64, Event)>>,
+    early: BTreeMap<ProcessName, VecDeque<Event>>,
     /// When the first of each process was, and whose it is.
     firsts: BTreeSet<(i64, ProcessName)>,
     early_count: usize,
@@ -82,22 +82,27 @@ impl EventLog {
     /// are apart.
     pub fn push(&mut self, event: Event, heard_ms: u64) {
         let heard = i64::try_from(heard_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+        let process = event.id.process.clone();
         let offset = heard.saturating_sub(event.at.as_nanos());
-        let known = self.offsets.entry(event.id.process.clone()).or_insert(offset);
-        *known = offset.min(*known);
-        let at = event.at.as_nanos().saturating_add(*known);
+        let known = self.offsets.get(&process).copied();
         self.heard += 1;
         self.early_count += 1;
-        let of_process = self.early.entry(event.id.process.clone()).or_default();
-        if of_process.is_empty() {
-            self.firsts.insert((at, event.id.process.clone()));
-        }
-        of_process.push_back((at, event));
+        self.firsts.remove(&(self.first_at(&process), process.clone()));
+        self.offsets.insert(process.clone(), known.unwrap_or(offset).min(offset));
+        self.early.entry(process.clone()).or_default().push_back(event);
+        self.firsts.insert((self.first_at(&process), process));
         while self.early_count > EVENTS_MAX / 2
             || self.firsts.first().is_some_and(|(at, _)| *at < heard - EARLY_NANOS)
         {
             self.settle_next();
         }
+    }
+
+    /// When the first of those of a process was, as far as its clock is known by now.
+    fn first_at(&self, process: &ProcessName) -> i64 {
+        let first = self.early.get(process).and_then(VecDeque::front);
+        let offset = self.offsets.get(process).copied().unwrap_or_default();
+        first.map_or(0, |first| first.at.as_nanos().saturating_add(offset))
     }
 
     /// So late is it by the screen's clock: if nothing more has come for long enough, nothing
@@ -120,23 +125,19 @@ impl EventLog {
         let first = |of: &ProcessName| self.early.get(of).and_then(VecDeque::front);
         // Clocks are read too roughly for it to go round in a circle more than once.
         for _ in 0..self.early.len() {
-            let sent_as = first(of).and_then(|(_, first)| first.kind.sent_as());
-            match sent_as.filter(|id| {
-                first(&id.process).is_some_and(|(_, first)| first.id.number <= id.number)
-            }) {
+            let sent_as = first(of).and_then(|first| first.kind.sent_as());
+            match sent_as
+                .filter(|id| first(&id.process).is_some_and(|first| first.id.number <= id.number))
+            {
                 Some(id) => of = &id.process,
                 None => break,
             }
         }
-        let of = of.clone();
-        let Some(of_process) = self.early.get_mut(&of) else { return };
-        let Some((at, event)) = of_process.pop_front() else { return };
-        let next = of_process.front().map(|(at, _)| *at);
-        let mut first = (at, of);
-        self.firsts.remove(&first);
-        if let Some(next) = next {
-            first.0 = next;
-            self.firsts.insert(first);
+        let (at, of) = (self.first_at(of), of.clone());
+        self.firsts.remove(&(at, of.clone()));
+        let Some(event) = self.early.get_mut(&of).and_then(VecDeque::pop_front) else { return };
+        if self.early.get(&of).is_some_and(|early| !early.is_empty()) {
+            self.firsts.insert((self.first_at(&of), of));
         }
         self.early_count -= 1;
         self.push_at(event, at);
@@ -280,7 +281,7 @@ const COLUMNS: &[Column] = &[
     Column::text("process", 2),
     Column::number("no.", 7),
     Column::text("what", 7),
-    Column::number("delay", 8).from(100),
+    Column::number("delay", 12).from(100),
 ];
 
 /// What the screen shows, the latest first.

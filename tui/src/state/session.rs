@@ -109,7 +109,8 @@ impl Seen {
 
     /// How many wait because of that, or for their turn.
     pub fn waiting(&self) -> usize {
-        self.holds.len() - self.held()
+        let turns: usize = self.replay.iter().map(|view| view.progress.waiting.len()).sum();
+        self.holds.len() - self.held() + turns
     }
 }
 
