@@ -99,7 +99,6 @@ pub fn run(args: &ScreenArgs, json: bool) -> bool {
     let missed: u64 = busy.iter().map(|row| row.events_missed).sum();
     let verdicts = [
         at_most("at rest, % of a core", most(&rest, |row| row.cpu_percent), AT_REST_MAX),
-        at_most("at rest, bytes/s written", most(&rest, |row| row.bytes_per_second), f64::INFINITY),
         at_most("busy, % of a core", most(&busy, |row| row.cpu_percent), BUSY_MAX),
         at_least("busy, events/s sent", arrived, 0.95 * BUSY.events_per_second as f64),
         at_most("busy, % of events missed", missed as f64 / sent * 100.0, MISSED_MAX),

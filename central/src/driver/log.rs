@@ -9,7 +9,8 @@ use tokio::sync::broadcast;
 
 use super::view::millis;
 
-/// How many notices are kept.
+/// How many notices are kept; and as many events of the program, of which there can be so many
+/// that nothing else would be left.
 const KEPT_MAX: usize = 4 * 1024;
 
 /// How many notices a listener may be behind. There can be ten thousand in a second, and on a
@@ -27,7 +28,9 @@ fn is_short(value: &Value) -> bool {
 pub(crate) type Kept = (Vec<Notice>, broadcast::Receiver<Notice>);
 
 pub(super) struct Log {
-    kept: VecDeque<Notice>,
+    kept: VecDeque<(u64, Notice)>,
+    events: VecDeque<(u64, Notice)>,
+    told: u64,
     tell: broadcast::Sender<Notice>,
 }
 
@@ -36,7 +39,7 @@ impl Log {
     pub(super) fn new() -> (Self, broadcast::WeakSender<Notice>) {
         let (tell, _) = broadcast::channel(BEHIND_MAX);
         let weak = tell.downgrade();
-        (Self { kept: VecDeque::new(), tell }, weak)
+        (Self { kept: VecDeque::new(), events: VecDeque::new(), told: 0, tell }, weak)
     }
 
     pub(super) fn tell(&mut self, now: RealTime, what: What) {
@@ -47,20 +50,30 @@ impl Log {
             hold.args = hold.args.take().filter(is_short);
             hold.result = hold.result.take().filter(is_short);
         }
-        if self.kept.len() == KEPT_MAX {
-            self.kept.pop_front();
+        let kept = match notice.what {
+            What::Event(_) => &mut self.events,
+            _ => &mut self.kept,
+        };
+        if kept.len() == KEPT_MAX {
+            kept.pop_front();
         }
-        self.kept.push_back(notice);
+        self.told += 1;
+        kept.push_back((self.told, notice));
     }
 
     /// The last of what has happened so far, and what happens from now on: nothing is in both.
     pub(super) fn kept(&self) -> Kept {
-        (self.kept.iter().cloned().collect(), self.tell.subscribe())
+        let mut kept: Vec<&(u64, Notice)> = self.kept.iter().chain(&self.events).collect();
+        kept.sort_unstable_by_key(|(nth, _)| *nth);
+        let kept = kept.into_iter().map(|(_, notice)| notice.clone());
+        (kept.collect(), self.tell.subscribe())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ddbx_protocol::{ControlId, Delay, Event, EventId, EventKind, EventNumber, ProcessName};
+
     use super::*;
 
     #[test]
@@ -79,5 +92,35 @@ mod tests {
         assert_eq!(kept.into_iter().map(joined).collect::<Vec<_>>(), ["before"]);
         assert_eq!(joined(later.try_recv().unwrap()), "after");
         assert!(later.try_recv().is_err());
+    }
+
+    #[test]
+    fn events_of_the_program_leave_room_for_what_else_happened() {
+        let (mut log, _) = Log::new();
+        log.tell(RealTime::default(), What::Joined("before".to_owned()));
+        let control = ControlId::new("p/main").unwrap();
+        let event = |number| Event {
+            id: EventId { process: ProcessName::new("p").unwrap(), number: EventNumber(number) },
+            at: RealTime::default(),
+            delay: Delay::ZERO,
+            kind: EventKind::Ended { control: control.clone() },
+        };
+        for number in 0..2 * KEPT_MAX as u64 {
+            log.tell(RealTime::default(), What::Event(event(number)));
+        }
+        log.tell(RealTime::default(), What::Left("after".to_owned()));
+        let (kept, _) = log.kept();
+        assert_eq!(kept.len(), KEPT_MAX + 2);
+        assert_eq!(kept[0].what, What::Joined("before".to_owned()));
+        let events = kept[1..].iter().map(|notice| &notice.what).take(KEPT_MAX);
+        assert!(
+            events.eq((KEPT_MAX as u64..)
+                .map(event)
+                .map(What::Event)
+                .take(KEPT_MAX)
+                .collect::<Vec<_>>()
+                .iter())
+        );
+        assert_eq!(kept[KEPT_MAX + 1].what, What::Left("after".to_owned()));
     }
 }
