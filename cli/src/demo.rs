@@ -35,9 +35,10 @@ const HOLD: Duration = Duration::from_secs(3);
 
 /// See ddbx stop a service while nothing times out, and what happens without ddbx
 ///
-/// Runs a small shop of services in processes of their own, three times: nobody
-/// stops; a breakpoint stops inventory; SIGSTOP stops inventory for as long. Takes
-/// about 20 s and leaves nothing behind.
+/// On a terminal a small shop of services, in processes of their own, is opened on the
+/// screen, for you to stop it. With any of the options below, or without a terminal, a story
+/// is told: the shop runs three times: nobody stops; a breakpoint stops inventory; SIGSTOP
+/// stops inventory for as long. That takes about 20 s. Nothing is left behind.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub struct DemoArgs {
@@ -69,7 +70,8 @@ const EXAMPLES: &str = r#"Output with --json, for each of baseline, with_ddbx an
   inventory and which did not; wrong says what is not as it should be.
 
 Examples:
-  ddbx demo                      the story
+  ddbx demo                      the screen
+  ddbx demo --headless           the story
   ddbx demo --hold 10s           a longer stop
   ddbx demo --headless --json    in CI
   SHOP_SLOWER=3 ddbx demo        on a slow or busy machine: all deadlines and leases

@@ -167,7 +167,7 @@ static BINDINGS: &[Binding] = &[
             (C('6'), A::Show(S::Events)),
             (C('7'), A::Show(S::Log)),
         ],
-        "show this screen",
+        "the screens, by their numbers",
     ),
     bind(
         On::All,

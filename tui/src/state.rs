@@ -311,6 +311,15 @@ impl State {
                         What::Missed(number) => self.events.missed += number,
                         what => {
                             is_news = true;
+                            if let What::Stands(HoldView {
+                                id,
+                                process,
+                                breakpoint: Some(at),
+                                ..
+                            }) = &what
+                            {
+                                self.say(format!("breakpoint {at} is hit in {process}: hold {id}"));
+                            }
                             self.space_time.notice(notice.at_ms, &what);
                             self.log.notice(notice.at_ms, &what);
                         }
@@ -391,6 +400,8 @@ impl State {
 
     /// A key was pressed.
     pub fn handle_key(&mut self, key: Key) -> Vec<Command> {
+        // Whoever goes on has read it.
+        self.message = None;
         if let Some(top) = self.overlays.pop() {
             return overlay::handle_key(self, top, key);
         }

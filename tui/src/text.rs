@@ -147,10 +147,10 @@ pub fn signed_seconds(millis: i64) -> String {
 }
 
 /// A time to the microsecond.
-pub fn millis_of(nanos: i64) -> String {
+pub fn micros_of(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let micros = nanos.unsigned_abs() / 1_000;
-    format!("{sign}{}.{:03} ms", micros / 1_000, micros % 1_000)
+    format!("{sign}{}.{:06} s", micros / 1_000_000, micros % 1_000_000)
 }
 
 /// How many in a second.

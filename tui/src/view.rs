@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use crate::state::{Link, Mode, Screen, State};
-use crate::text::{cut, millis_of, seconds, width};
+use crate::text::{cut, micros_of, seconds, width};
 
 mod form;
 mod help;
@@ -117,7 +117,7 @@ fn status(frame: &mut Frame<'_>, area: Rect, state: &State, theme: &Theme) {
     let mut text = match state.cursor() {
         Some((done, all, at)) => format!(
             " {name} │ {mode} │ {}: event {done} of {all} │ {} stand still",
-            millis_of(at),
+            micros_of(at),
             state.seen.holds.len(),
         ),
         None => format!(

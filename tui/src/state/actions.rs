@@ -192,7 +192,7 @@ impl State {
             return Some(Request::Continue(Whom::Process(name)));
         }
         let whom = match holds::meant(self).first() {
-            Some(hold) => Whom::Hold(hold.id),
+            Some(hold) => holds::whom_to_continue(self, hold),
             None => Whom::TheOnly,
         };
         Some(Request::Continue(whom))

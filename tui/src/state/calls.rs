@@ -18,7 +18,10 @@ const COLUMNS: &[Column] = &[
 
 /// What the screen shows.
 pub fn table(state: &State) -> Table {
-    let rows = state.seen.calls.iter().map(|call| {
+    // One control after the other, each from where it began: so rows stay where they are.
+    let mut calls: Vec<&CallView> = state.seen.calls.iter().collect();
+    calls.sort_by_key(|call| (&call.control, call.depth));
+    let rows = calls.into_iter().map(|call| {
         let hold = call.hold.map(|hold| format!("hold {hold}")).unwrap_or_default();
         Row {
             key: key(call),

@@ -5,7 +5,7 @@ use ddbx_protocol::{BreakpointId, HoldId};
 
 use super::table::Mark;
 use super::{Screen, State, breakpoints, calls, holds, processes};
-use crate::text::{millis_of, seconds, signed_seconds};
+use crate::text::{micros_of, seconds, signed_seconds};
 
 /// What lies over the screen.
 #[derive(Clone, Debug, PartialEq)]
@@ -240,13 +240,13 @@ fn of_event(state: &State, number: u64) -> Option<Vec<DetailLine>> {
     let mut lines = vec![
         fact("event", &event.id),
         fact("what", &event.kind),
-        fact("at", millis_of(happened.at)),
-        fact("clock", format!("{} (virtual)", millis_of(clock))),
+        fact("at", micros_of(happened.at)),
+        fact("clock", format!("{} (virtual)", micros_of(clock))),
     ];
     lines.extend(event.kind.control().map(|control| fact("control", control)));
     lines.extend(event.kind.sent_as().map(|id| fact("sent as", id)));
     if happened.stood > 0 {
-        lines.push(fact("stood still", format!("for {} before it", millis_of(happened.stood))));
+        lines.push(fact("stood still", format!("for {} before it", micros_of(happened.stood))));
     }
     Some(lines)
 }

@@ -8,7 +8,7 @@ use ddbx_protocol::{Event, EventKind, ProcessName};
 use super::lanes::{Lanes, Place};
 use super::table::{Column, Mark, Row, Table};
 use super::{Screen, State};
-use crate::text::millis_of;
+use crate::text::micros_of;
 
 /// How many events of a session are kept.
 const EVENTS_MAX: usize = 20_000;
@@ -277,10 +277,11 @@ impl EventsPane {
 }
 
 const COLUMNS: &[Column] = &[
-    Column::number("at", 12),
-    Column::text("process", 2),
+    Column::number("at", 14),
+    Column::text("process", 3),
     Column::number("no.", 7),
-    Column::text("what", 7),
+    Column::text("what", 6),
+    Column::text("who", 5),
     Column::number("delay", 12).from(100),
 ];
 
@@ -297,14 +298,17 @@ pub fn table(state: &State) -> Table {
         let Event { id, delay, kind, .. } = &happened.event;
         let is_late =
             matches!(kind, EventKind::DeadlineExpired { .. } | EventKind::Cancelled { .. });
+        let text = kind.to_string();
+        let (what, who) = text.split_once("  ").unwrap_or((&text, ""));
         Row {
             key: number.to_string(),
             cells: vec![
-                millis_of(happened.at).into(),
+                micros_of(happened.at).into(),
                 (&id.process).into(),
                 id.number.0.into(),
-                kind.into(),
-                millis_of(i64::try_from(delay.length().as_nanos()).unwrap_or(i64::MAX)).into(),
+                what.into(),
+                who.into(),
+                micros_of(i64::try_from(delay.length().as_nanos()).unwrap_or(i64::MAX)).into(),
             ],
             mark: if is_late { Mark::Wrong } else { Mark::Plain },
         }

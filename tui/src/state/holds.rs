@@ -1,7 +1,7 @@
 //! Who stands still, and why.
 
 use ddbx_protocol::EventKind;
-use ddbx_protocol::control::{HoldReason, HoldView, ReplayView};
+use ddbx_protocol::control::{HoldReason, HoldView, ProcessView, ReplayView, Whom};
 use ddbx_protocol::replay::AtTurn;
 
 use super::table::{Column, Mark, Row, Table};
@@ -12,7 +12,7 @@ const COLUMNS: &[Column] = &[
     Column::number("hold", 5),
     Column::text("process", 2),
     Column::text("at", 4),
-    Column::text("why", 3),
+    Column::text("why", 4),
     Column::number("for", 8),
     Column::number("still", 9),
     Column::text("control", 3).from(100),
@@ -46,7 +46,7 @@ fn row(state: &State, hold: &HoldView) -> Row {
             (&hold.at).into(),
             match state.is_recording() {
                 true => "not recorded".into(),
-                false => reason(hold).into(),
+                false => halted_by(state, hold).unwrap_or_else(|| reason(hold)).into(),
             },
             seconds(hold.held_ms).into(),
             still(hold).into(),
@@ -54,6 +54,32 @@ fn row(state: &State, hold: &HoldView) -> Row {
             values(hold).into(),
         ],
         mark: if hold.reason == HoldReason::Delay { Mark::Waiting } else { Mark::Held },
+    }
+}
+
+/// What holds the process of somebody who is halted with it.
+fn halted_by(state: &State, hold: &HoldView) -> Option<String> {
+    (hold.reason == HoldReason::Halt).then(|| match whom_to_continue(state, hold) {
+        Whom::Hold(id) if id != hold.id => format!("hold {id} halts it"),
+        _ => "paused".to_owned(),
+    })
+}
+
+/// Who must go on so that this one does: whoever is halted with its process goes on with
+/// what halted that.
+pub fn whom_to_continue(state: &State, hold: &HoldView) -> Whom {
+    let is_paused = |view: &ProcessView| view.name == hold.process && view.paused;
+    let halts =
+        |other: &&HoldView| other.process == hold.process && other.reason == HoldReason::Breakpoint;
+    match hold.reason {
+        HoldReason::Halt if state.seen.processes.iter().any(is_paused) => {
+            Whom::Process(hold.process.clone())
+        }
+        HoldReason::Halt => {
+            let halted = state.seen.holds.iter().find(halts);
+            halted.map_or(Whom::Process(hold.process.clone()), |other| Whom::Hold(other.id))
+        }
+        _ => Whom::Hold(hold.id),
     }
 }
 
@@ -145,8 +171,15 @@ pub fn meant(state: &State) -> Vec<&HoldView> {
             state.seen.holds.iter().filter(|hold| Some(hold.id.to_string()) == id).collect()
         }
         Screen::Calls => {
-            let id = calls::selected(state).and_then(|call| call.hold);
-            state.seen.holds.iter().filter(|hold| Some(hold.id) == id).collect()
+            let call = calls::selected(state);
+            let id = call.and_then(|call| call.hold);
+            // One that waits for another call stands where that stands.
+            let control = call.map(|call| &call.control);
+            let of_call = |hold: &&HoldView| match id {
+                Some(id) => hold.id == id,
+                None => control.is_some() && hold.control.as_ref() == control,
+            };
+            state.seen.holds.iter().filter(of_call).collect()
         }
         _ => {
             let process = state.process();
@@ -168,11 +201,11 @@ pub fn explain(state: &State, hold: &HoldView) -> Vec<String> {
         said.push("A recording has what happened, but not who held whom.".to_owned());
         return said;
     }
-    said.extend(cause(hold));
+    said.extend(cause(state, hold));
     for id in &hold.because_of {
         let Some(other) = state.hold(*id) else { continue };
         said.push(format!("It waits for {}.", who(other)));
-        said.extend(cause(other));
+        said.extend(cause(state, other));
     }
     if hold.reason == HoldReason::Delay {
         said.push(
@@ -189,13 +222,14 @@ pub fn explain(state: &State, hold: &HoldView) -> Vec<String> {
     said
 }
 
-fn cause(hold: &HoldView) -> Option<String> {
+fn cause(state: &State, hold: &HoldView) -> Option<String> {
     match (hold.reason, hold.breakpoint) {
         (HoldReason::Breakpoint, Some(id)) => Some(format!("Breakpoint {id} has stopped it.")),
         (HoldReason::Breakpoint, None) => Some("A breakpoint has stopped it.".to_owned()),
-        (HoldReason::Halt, _) => {
-            Some("Its process is held, by a breakpoint or a pause.".to_owned())
-        }
+        (HoldReason::Halt, _) => Some(match whom_to_continue(state, hold) {
+            Whom::Hold(id) => format!("Hold {id} halts its process."),
+            _ => "Its process is paused.".to_owned(),
+        }),
         (HoldReason::Delay, _) => None,
     }
 }

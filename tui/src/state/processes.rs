@@ -10,7 +10,7 @@ const COLUMNS: &[Column] = &[
     Column::text("process", 3),
     Column::short("state", 7),
     Column::number("clock", 9),
-    Column::short("delay", 14),
+    Column::short("    delay", 14),
     Column::number("calls", 5),
     Column::number("held", 4),
     Column::number("waits", 5),

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use ddbx_protocol::HoldId;
-use ddbx_protocol::control::{Request, Whom};
+use ddbx_protocol::control::{HoldReason, Reply, Request, Whom};
 use ddbx_tui::keys::{Action, Key, bindings};
 use ddbx_tui::state::{Command, Screen, State};
 
-use crate::fixtures::{SITUATIONS, busy, disconnected, held, press, types};
+use crate::fixtures::{SITUATIONS, answers, busy, disconnected, held, press, types};
 use crate::snapshots::drawn;
 
 const SIZE: (u16, u16) = (120, 60);
@@ -79,6 +79,38 @@ fn every_action_is_a_key_away() {
     assert_eq!(types(&mut state, "n"), []);
     types(&mut state, "r");
     assert_eq!(asked(&types(&mut state, "y")), &Request::Release(HoldId(2)));
+}
+
+/// Who is halted with its process goes on with what halted that.
+#[test]
+fn whoever_halts_a_process_goes_on() {
+    let halted = |is_paused: bool| {
+        let mut state = held();
+        let mut holds = state.seen.holds.clone();
+        (holds[1].process, holds[1].reason) = ("inventory".to_owned(), HoldReason::Halt);
+        holds[1].because_of.clear();
+        let mut processes = state.seen.processes.clone();
+        processes[1].paused = is_paused;
+        answers(&mut state, Request::Holds, Reply::Holds(holds));
+        answers(&mut state, Request::Processes, Reply::Processes(processes));
+        types(&mut state, "2j");
+        state
+    };
+    let mut state = halted(false);
+    assert!(drawn(&mut state, SIZE).contains("hold 1 halts it"));
+    assert_eq!(asked(&types(&mut state, "c")), &Request::Continue(Whom::Hold(HoldId(1))));
+    let mut state = halted(true);
+    assert!(drawn(&mut state, SIZE).contains("paused"));
+    let all = Whom::Process("inventory".to_owned());
+    assert_eq!(asked(&types(&mut state, "c")), &Request::Continue(all));
+}
+
+/// A call that waits for another one stands where that stands.
+#[test]
+fn why_follows_the_calls_of_a_control() {
+    let mut state = held();
+    types(&mut state, "3w");
+    assert!(drawn(&mut state, SIZE).contains("why hold 1 stands still"));
 }
 
 #[test]
