@@ -24,7 +24,8 @@ pub(super) async fn in_flight(session: &Session) -> Reply {
     Reply::Calls(views(calls, &session.standing_calls()))
 }
 
-/// Calls with their processes as people see them, the oldest first.
+/// Calls with their processes as people see them, those of the oldest control first. Each
+/// process has a clock of its own: so a caller comes before whom it calls whatever their ages.
 fn views(
     mut calls: Vec<(ProcessIndex, String, InFlight)>,
     standing: &StandingCalls,
@@ -39,7 +40,15 @@ fn views(
         let delay = delays.entry((call.control.clone(), call.depth)).or_default();
         *delay = (*delay).max(call.delay + held.unwrap_or_default());
     }
-    calls.sort_by_key(|(.., call)| Reverse(call.age));
+    let mut ages: BTreeMap<ControlId, Duration> = BTreeMap::new();
+    for (.., call) in &calls {
+        let age = ages.entry(call.control.clone()).or_default();
+        *age = (*age).max(call.age);
+    }
+    calls.sort_by_cached_key(|(.., call)| {
+        let oldest = ages.get(&call.control).copied();
+        (Reverse(oldest), call.control.clone(), call.depth, Reverse(call.age))
+    });
     calls.truncate(CALLS_MAX);
     let view = |(process, name, call): (ProcessIndex, String, InFlight)| {
         let hold = stands(process, &call);
