@@ -12,6 +12,7 @@ pub mod calls;
 pub mod detail;
 pub mod events;
 pub mod form;
+pub mod help;
 pub mod holds;
 pub mod lanes;
 pub mod line;

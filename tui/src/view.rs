@@ -9,7 +9,6 @@ use crate::state::{Link, Mode, Screen, State};
 use crate::text::{cut, micros_of, seconds, width};
 
 mod form;
-mod help;
 mod overlay;
 mod space_time;
 mod table;

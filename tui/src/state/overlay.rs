@@ -3,7 +3,7 @@
 use super::detail::Detail;
 use super::form::{BreakForm, FormKey};
 use super::line::{Line, LineKey, Purpose};
-use super::{Command, State};
+use super::{Command, State, help};
 use crate::keys::{self, Action, Key};
 use crate::words;
 
@@ -39,7 +39,8 @@ pub(super) fn handle_key(state: &mut State, top: Overlay, key: Key) -> Vec<Comma
     match top {
         Overlay::Help { scroll } => {
             if let Some(scroll) = scrolled(state, scroll, key) {
-                state.overlays.push(Overlay::Help { scroll });
+                let most = help::lines(state).len().saturating_sub(1);
+                state.overlays.push(Overlay::Help { scroll: scroll.min(most) });
             }
         }
         Overlay::Detail(detail) => return in_detail(state, detail, key),

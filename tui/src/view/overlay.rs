@@ -5,12 +5,12 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
 
-use super::{Theme, form, help};
-use crate::state::State;
+use super::{Theme, form};
 use crate::state::detail::{self, DetailLine};
 use crate::state::line::{Line as Typed, Purpose};
 use crate::state::overlay::Overlay;
 use crate::state::table::Mark;
+use crate::state::{State, help};
 use crate::text::{around, cut, one_line, width, wrapped};
 
 /// Text in wider windows is hard to read.

@@ -11,6 +11,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use super::Theme;
+use crate::state::help::LEGEND;
 use crate::state::lanes::{Lanes, Place, Relation, Relations, Sort};
 use crate::state::space_time::{Cell, Columns, Row, rows};
 use crate::state::table::Mark;
@@ -20,10 +21,6 @@ use crate::text::{cut, one_line, padded, seconds, width};
 mod arrows;
 
 use arrows::Arrows;
-
-/// What the signs mean.
-pub(super) const LEGEND: &str =
-    "● leaves ▼▲ arrives │ call ┊ return ◆ point ✕ late ■ several • other ░ stood";
 
 /// How wide names can be.
 const NAME_MIN: usize = 13;

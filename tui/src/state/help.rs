@@ -1,14 +1,16 @@
 //! What keys do.
 
-use super::space_time;
-use crate::keys;
-use crate::state::detail::DetailLine;
-use crate::state::table::Mark;
-use crate::state::{Screen, State};
-use crate::words;
+use super::detail::DetailLine;
+use super::table::Mark;
+use super::{Screen, State};
+use crate::{keys, words};
+
+/// What the signs of the diagram mean.
+pub const LEGEND: &str =
+    "● leaves ▼▲ arrives │ call ┊ return ◆ point ✕ late ■ several • other ░ stood";
 
 /// What is shown, line by line.
-pub(super) fn lines(state: &State) -> Vec<DetailLine> {
+pub fn lines(state: &State) -> Vec<DetailLine> {
     let text = format!("Keys on {}", state.screen.title());
     let mut lines = vec![DetailLine { text, mark: Mark::Title }];
     for binding in keys::bindings(state.screen, state.is_recording()) {
@@ -18,7 +20,7 @@ pub(super) fn lines(state: &State) -> Vec<DetailLine> {
     }
     lines.push("".into());
     if state.screen == Screen::SpaceTime {
-        lines.push(space_time::LEGEND.into());
+        lines.push(LEGEND.into());
         lines.push("of the selected event: ● before, ○ after, · beside (neither)".into());
         lines.push("".into());
     }
