@@ -7,16 +7,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
+
+use crate::short::{Short, bounded};
 
 /// Defines a checked name: `$limit` bytes at most, none of `$forbidden`.
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $what:literal, $limit:literal, $forbidden:literal) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "Arc<str>")]
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $type(Arc<str>);
 
         impl $type {
@@ -32,16 +33,25 @@ macro_rules! name {
             }
         }
 
-        impl TryFrom<String> for $type {
-            type Error = InvalidName;
-            fn try_from(name: String) -> Result<Self, InvalidName> {
-                Self::new(name)
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
             }
         }
 
-        impl From<$type> for Arc<str> {
-            fn from(name: $type) -> Arc<str> {
-                name.0
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Name;
+                impl Visitor<'_> for Name {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        write!(f, "a {}", $what)
+                    }
+                    fn visit_str<E: de::Error>(self, name: &str) -> Result<$type, E> {
+                        $type::new(name).map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Name)
             }
         }
 
@@ -128,9 +138,16 @@ impl fmt::Display for CallId {
 /// Which call of a control: `3.1` is the first call that is made while its third one
 /// is handled. So each has a number of its own, wherever it is made, and the number is
 /// the same in every run.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Steps", into = "Steps")]
-pub struct CallPath(Arc<[u32]>);
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallPath(Short<u32>);
+
+impl Clone for CallPath {
+    // All at once, not one after the other.
+    #[inline]
+    fn clone(&self) -> Self {
+        Self(Short::from_slice(&self.0))
+    }
+}
 
 impl CallPath {
     /// How deep calls may nest.
@@ -138,7 +155,7 @@ impl CallPath {
 
     /// The `nth` call that a control makes where it began.
     pub fn root(nth: u32) -> Self {
-        Self(Arc::new([nth]))
+        Self(Short::from_slice(&[nth]))
     }
 
     /// The `nth` call made while this one is handled. Beyond all depth it is taken for
@@ -146,19 +163,23 @@ impl CallPath {
     pub fn child(&self, nth: u32) -> Self {
         match self.0.len() {
             Self::DEPTH_MAX.. => self.clone(),
-            _ => Self(self.0.iter().copied().chain([nth]).collect()),
+            _ => {
+                let mut path = self.clone();
+                path.0.push(nth);
+                path
+            }
         }
     }
 
     /// The call in whose handler this one is made; none where its control began.
     pub fn outer(&self) -> Option<Self> {
         let (_, outer) = self.0.split_last()?;
-        (!outer.is_empty()).then(|| Self(outer.into()))
+        (!outer.is_empty()).then(|| Self(Short::from_slice(outer)))
     }
 
     /// A path of these numbers: one at least, and not too many.
     pub fn new(numbers: &[u32]) -> Option<Self> {
-        (1..=Self::DEPTH_MAX).contains(&numbers.len()).then(|| Self(numbers.into()))
+        (1..=Self::DEPTH_MAX).contains(&numbers.len()).then(|| Self(Short::from_slice(numbers)))
     }
 
     /// The numbers, the outermost call first.
@@ -189,43 +210,20 @@ impl fmt::Debug for CallPath {
     }
 }
 
-/// As it is sent: no more is read than there can be.
-#[derive(Serialize, Deserialize)]
-#[serde(transparent)]
-struct Steps(#[serde(deserialize_with = "bounded")] Vec<u32>);
-
-impl From<CallPath> for Steps {
-    fn from(path: CallPath) -> Self {
-        Self(path.0.to_vec())
+impl Serialize for CallPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.numbers().serialize(serializer)
     }
 }
 
-impl TryFrom<Steps> for CallPath {
-    type Error = &'static str;
-    fn try_from(steps: Steps) -> Result<Self, Self::Error> {
-        Self::new(&steps.0).ok_or("the path of a call cannot be empty")
-    }
-}
-
-fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
-    struct Bounded;
-    impl<'de> Visitor<'de> for Bounded {
-        type Value = Vec<u32>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "the path of a call, of at most {} numbers", CallPath::DEPTH_MAX)
-        }
-        fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Self::Value, A::Error> {
-            let mut path = Vec::new();
-            while let Some(number) = numbers.next_element()? {
-                if path.len() == CallPath::DEPTH_MAX {
-                    return Err(de::Error::invalid_length(path.len() + 1, &self));
-                }
-                path.push(number);
-            }
-            Ok(path)
+impl<'de> Deserialize<'de> for CallPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let path = bounded::<_, _, { Self::DEPTH_MAX }>(deserializer)?;
+        match path.is_empty() {
+            true => Err(de::Error::custom("the path of a call cannot be empty")),
+            false => Ok(Self(path)),
         }
     }
-    deserializer.deserialize_seq(Bounded)
 }
 
 /// The place of an event in the total order of its process, counted from 1.
@@ -316,6 +314,10 @@ fn check(what: &'static str, name: &str, limit: usize, forbidden: &str) -> Resul
     }
     if name.len() > limit {
         return Err(InvalidName::TooLong { what, limit, len: name.len() });
+    }
+    // Nearly all names are plain, and are read with every call.
+    if name.bytes().all(|byte| byte.is_ascii_graphic() && !forbidden.as_bytes().contains(&byte)) {
+        return Ok(());
     }
     let refused = |c: &char| c.is_control() || c.is_whitespace() || forbidden.contains(*c);
     match name.chars().find(refused) {

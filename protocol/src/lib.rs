@@ -16,6 +16,7 @@ pub mod reading;
 pub mod replay;
 pub mod safeguards;
 pub mod session;
+pub mod short;
 pub mod spec;
 pub mod time;
 

@@ -6,13 +6,13 @@
 //! both by the sender's own clock: see [`crate::reading`].
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::breakpoint::Breakpoint;
 use crate::ids::BreakpointId;
+use crate::short::{Short, bounded};
 use crate::time::{Delay, RealTime, VirtualTime};
 
 /// A satellite that has heard nothing from central for this long, or the other
@@ -60,23 +60,49 @@ impl fmt::Display for StopId {
 
 /// Where a strand can still have an effect: on the processes of its call stack
 /// and on whatever they reach by calls.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Stack(pub Arc<[ProcessIndex]>);
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stack(pub Short<ProcessIndex>);
+
+impl Clone for Stack {
+    // All at once, not one after the other.
+    #[inline]
+    fn clone(&self) -> Self {
+        Self(Short::from_slice(&self.0))
+    }
+}
 
 impl Stack {
+    /// How deep calls may nest.
+    pub const DEPTH_MAX: usize = 256;
+
     /// A control that starts in `home`.
     pub fn home(home: ProcessIndex) -> Self {
-        Self(Arc::new([home]))
+        Self(Short::from_slice(&[home]))
     }
 
-    /// After a call into `callee`.
-    pub fn call(&self, callee: ProcessIndex) -> Self {
-        Self(self.0.iter().copied().chain([callee]).collect())
+    /// After a call into `callee`. Beyond all depth it is taken for where it was.
+    pub fn call(mut self, callee: ProcessIndex) -> Self {
+        if self.0.len() < Self::DEPTH_MAX {
+            self.0.push(callee);
+        }
+        self
     }
 
     /// The process in which the strand is.
     pub fn top(&self) -> Option<ProcessIndex> {
         self.0.last().copied()
+    }
+}
+
+impl Serialize for Stack {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_slice().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Stack {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        bounded::<_, _, { Self::DEPTH_MAX }>(deserializer).map(Self)
     }
 }
 

@@ -1,14 +1,16 @@
 //! A call leaves and its response comes back: the client's half of the shim.
+//!
+//! On the way that nearly all calls take nothing is built that another has not left
+//! behind, and the future is little larger than tarpc's own, which is moved about; what
+//! few calls need is in boxes, made when it is needed.
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use ddbx_protocol::{
-    CallId, CallPath, Delay, End, EventKind, EventNumber, Gate, MethodName, RpcEvent, Stack,
-    VirtualTime,
-};
-use ddbx_satellite::driver::{Abroad, Armed, Captured, Handle, Passed, TimerOf, Visit};
+use ddbx_protocol::{EventKind, EventNumber, RpcEvent};
+use ddbx_satellite::driver::{Arrival, Captured, Handle, Passed, Step, before};
+use futures::future::Either;
 use serde::Serialize;
 use tarpc::client::stub::Stub;
 use tarpc::client::{Channel, RpcError};
@@ -17,12 +19,14 @@ use tarpc::{RequestName, ServerError, context};
 use crate::capture;
 use crate::connection::Connection;
 use crate::control::Control;
-use crate::envelope::{
-    Hello, RequestMeta, ResponseMeta, SentDelay, Traced, TracedRequest, TracedResponse,
-};
-use crate::naming;
+use crate::envelope::{ResponseMeta, Traced, TracedRequest, TracedResponse};
+use crate::pool::Room;
 use crate::process::Process;
 use crate::server::is_deadline;
+
+mod call;
+
+use call::{Call, GivenUp};
 
 /// tarpc itself is given a deadline that never comes: the shim keeps the real one,
 /// in virtual time. (tokio's timers do not take much more than two years.)
@@ -45,6 +49,12 @@ impl<Req, Resp> Clone for Client<Req, Resp> {
     }
 }
 
+/// What came back, without its envelope.
+struct Answer<Resp> {
+    meta: Option<Room<ResponseMeta>>,
+    outcome: Result<Resp, RpcError>,
+}
+
 impl<Req, Resp> Client<Req, Resp>
 where
     Req: RequestName + Serialize + Send + 'static,
@@ -64,105 +74,129 @@ where
         mut ctx: context::Context,
         request: Req,
     ) -> Result<Resp, RpcError> {
-        let controls = self.process.controls();
-        let mut call = Call::begin(&self.process, &self.connection, satellite, &ctx, &request);
+        let now = Instant::now();
+        let mut call = Room::new(Call::begin(self, satellite, (&ctx, now), &request));
         if satellite.is_replay() {
-            Box::pin(call.find()).await;
+            Box::pin(call.find(satellite)).await;
         }
-        let call = call;
         let _elsewhere = call.control.as_ref().map(Control::elsewhere);
-
-        let args = || Some(capture::args(controls, &request));
-        let seen = || Captured { args: args(), result: None };
-        let arrival = satellite.arrive(call.leaving(), || call.gate(RpcEvent::Call), seen);
-        let args_for_later = satellite.meets(|| call.gate(RpcEvent::Resume)).then(args).flatten();
-        let (passed, sent) = satellite.pass(call.leaving(), arrival, || call.leaves()).await;
-
-        let left = call.left(passed, sent);
-        let given_up = GivenUp { call: &call, delay: left.delay, is_answered: false };
-        let meta = call.meta(&left, self.connection.hello(satellite));
-        ctx.deadline = Instant::now() + FAR_AWAY;
-        let answered = async {
-            let request = Traced::With(Box::new(meta), request);
-            let (meta, outcome) = match satellite.is_replay() {
-                // The caller gave it up before it arrived: so it does not.
-                true if satellite.is_lost(&call.id) => std::future::pending().await,
-                true => {
-                    let abroad = satellite.leaves(&call.id);
-                    Box::pin(self.exchange_to_the_end(abroad, ctx, request)).await
-                }
-                false => self.exchange(ctx, request).await,
-            };
-            if let Some(meta) = &meta {
-                self.connection.meet(satellite, meta);
-            }
-            let visit = call.coming_back(&left, meta.as_deref());
-            let result = || Some(capture::result(controls, &outcome));
-            let seen = || Captured { args: args_for_later, result: result() };
-            let arrival = satellite.arrive(visit, || call.gate(RpcEvent::Resume), seen);
-            let returned = || {
-                let sent_as = meta.as_deref().map(|meta| controls.event_of(meta.from, meta.sent));
-                EventKind::ReturnArrived { call: call.id.clone(), sent_as }
-            };
-            let (passed, _) = satellite.pass(visit, arrival, returned).await;
-            (outcome, passed)
+        let arrival = self.comes_to_leave(satellite, &mut call, &request);
+        let (passed, when) = match call.leaves(satellite, arrival) {
+            Either::Left(at_once) => (at_once.into_inner(), satellite.at(now)),
+            Either::Right(later) => (later.await, satellite.now()),
         };
+        call.has_left(passed, when);
+        let call = &*call;
+        let given_up = GivenUp { call, satellite, is_answered: false };
+        let meta = Room::new(call.meta(satellite, self.connection.hello(satellite)));
+        let request = Traced::With(meta, request);
+        ctx.deadline = now + FAR_AWAY;
+        let exchange = match satellite.is_replay() {
+            false => Either::Left(self.channel.call(ctx, request)),
+            true => Either::Right(Box::pin(self.exchange_in_replay(satellite, call, ctx, request))),
+        };
+        let mut exchange = pin!(exchange);
         // The deadline is an event like any other: it does not overtake a response
         // that would have come before it. Whoever loses is dropped; dropping the
         // call cancels it.
-        let mut deadline = call.arm_deadline(&left);
-        let (outcome, passed) = tokio::select! {
-            biased;
-            answered = answered => answered,
-            delay = deadline.fired(|| call.expires()) => {
-                (Err(RpcError::DeadlineExceeded), Passed { delay, ..passed })
+        let deadline = call.arm_deadline(satellite);
+        let (passed, outcome) = match before(&deadline, exchange.as_mut()).await {
+            Some(response) => {
+                let answer = self.open(satellite, response);
+                match self.comes_back(satellite, call, &answer) {
+                    Either::Left(at_once) => (at_once.into_inner().0, answer.outcome),
+                    Either::Right(later) => {
+                        let answered = async { (later.await.0, answer.outcome) };
+                        Box::pin(call.ends(answered, deadline)).await
+                    }
+                }
+            }
+            None => {
+                let answered = async {
+                    let answer = self.open(satellite, exchange.await);
+                    let back = self.comes_back(satellite, call, &answer);
+                    (back.await.0, answer.outcome)
+                };
+                Box::pin(call.ends(answered, deadline)).await
             }
         };
         given_up.disarm();
-        if let Some(control) = &call.control {
-            control.wake(left.at, passed.delay);
-            control.is_free_from_now_on(passed.is_free);
-        }
+        call.is_over(passed);
         outcome
     }
 
-    /// What tarpc does, without the envelope.
-    async fn exchange(
-        &self,
-        ctx: context::Context,
-        request: TracedRequest<Req>,
-    ) -> (Option<Box<ResponseMeta>>, Result<Resp, RpcError>) {
-        let response = self.channel.call(ctx, request).await;
-        self.connection.answered(&response);
-        match response {
-            Ok(Traced::Plain(body)) => (None, Ok(body)),
-            Ok(Traced::With(meta, body)) => (Some(meta), Ok(body)),
-            Ok(Traced::Failed(meta, error)) => (Some(meta), Err(failed(error))),
-            Err(error) => (None, Err(error)),
+    /// A breakpoint may want to see it.
+    fn comes_to_leave(&self, satellite: &Handle, call: &mut Call, request: &Req) -> Arrival {
+        let controls = self.process.controls();
+        let args = || Some(capture::args(controls, request));
+        let seen = || Captured { args: args(), result: None };
+        let arrival = satellite.arrive(call.leaving(), || call.gate(RpcEvent::Call), seen);
+        if satellite.meets(|| call.gate(RpcEvent::Resume)) {
+            call.args = args();
         }
+        arrival
     }
-}
 
-impl<Req, Resp> Client<Req, Resp>
-where
-    Req: RequestName + Serialize + Send + 'static,
-    Resp: Serialize + Send + 'static,
-{
-    /// The same in a replay: also if the caller gives it up. The callee then does not
-    /// hear of that now but where it did.
-    async fn exchange_to_the_end(
+    fn comes_back<'a>(
+        &'a self,
+        satellite: &'a Handle,
+        call: &'a Call,
+        answer: &Answer<Resp>,
+    ) -> Step<'a, (Passed, EventNumber)> {
+        let controls = self.process.controls();
+        let visit = call.coming_back(satellite, answer.meta.as_deref());
+        let result = || Some(capture::result(controls, &answer.outcome));
+        let seen = || Captured { args: call.args.clone(), result: result() };
+        let arrival = satellite.arrive(visit, || call.gate(RpcEvent::Resume), seen);
+        let sent_as = answer.meta.as_ref().map(|meta| (meta.from, meta.sent));
+        let returned = move || EventKind::ReturnArrived {
+            call: call.id(),
+            sent_as: sent_as.map(|(process, number)| controls.event_of(process, number)),
+        };
+        satellite.pass(visit, arrival, returned)
+    }
+
+    /// Takes a response out of its envelope.
+    fn open(
         &self,
-        abroad: Abroad,
+        satellite: &Handle,
+        response: Result<TracedResponse<Resp>, RpcError>,
+    ) -> Answer<Resp> {
+        self.connection.answered(&response);
+        let answer = match response {
+            Ok(Traced::Plain(body)) => Answer { meta: None, outcome: Ok(body) },
+            Ok(Traced::With(meta, body)) => Answer { meta: Some(meta), outcome: Ok(body) },
+            Ok(Traced::Failed(failure)) => {
+                let (meta, error) = *failure;
+                Answer { meta: Some(meta), outcome: Err(failed(error)) }
+            }
+            Err(error) => Answer { meta: None, outcome: Err(error) },
+        };
+        if let Some(meta) = &answer.meta {
+            self.connection.meet(satellite, meta);
+        }
+        answer
+    }
+
+    /// In a replay: also if the caller gives it up. The callee then does not hear of that
+    /// now but where it did.
+    async fn exchange_in_replay(
+        &self,
+        satellite: &Handle,
+        call: &Call,
         ctx: context::Context,
         request: TracedRequest<Req>,
-    ) -> (Option<Box<ResponseMeta>>, Result<Resp, RpcError>) {
-        let client = self.clone();
+    ) -> Result<TracedResponse<Resp>, RpcError> {
+        if satellite.is_lost(&call.id()) {
+            // The caller gave it up before it arrived: so it does not.
+            return std::future::pending().await;
+        }
+        let (abroad, channel) = (satellite.leaves(&call.id()), self.channel.clone());
         let exchange = async move {
             let _abroad = abroad;
-            client.exchange(ctx, request).await
+            channel.call(ctx, request).await
         };
-        let exchanged = tokio::spawn(exchange).await;
-        exchanged.unwrap_or((None, Err(RpcError::Shutdown)))
+        tokio::spawn(exchange).await.unwrap_or(Err(RpcError::Shutdown))
     }
 }
 
@@ -175,173 +209,14 @@ where
     type Resp = Resp;
 
     async fn call(&self, ctx: context::Context, request: Req) -> Result<Resp, RpcError> {
-        match self.process.satellite() {
-            Some(satellite) => self.call_in_session(satellite, ctx, request).await,
-            None => self.exchange(ctx, Traced::Plain(request)).await.1,
+        if let Some(satellite) = self.process.satellite() {
+            return self.call_in_session(satellite, ctx, request).await;
         }
-    }
-}
-
-/// A call of a session, as its caller sees it.
-struct Call<'a> {
-    satellite: &'a Handle,
-    /// None from outside.
-    control: Option<Arc<Control>>,
-    id: CallId,
-    stack: Stack,
-    method: MethodName,
-    content: u16,
-    /// What it has of its deadline.
-    remaining: Duration,
-}
-
-/// A call has left its caller.
-struct Left {
-    /// What its clock showed.
-    at: VirtualTime,
-    delay: Delay,
-    is_free: bool,
-    sent: EventNumber,
-}
-
-impl<'a> Call<'a> {
-    fn begin<Req: RequestName + Serialize>(
-        process: &Process,
-        connection: &Connection,
-        satellite: &'a Handle,
-        ctx: &context::Context,
-        request: &Req,
-    ) -> Self {
-        let controls = process.controls();
-        controls.made.fetch_add(1, Ordering::Relaxed);
-        let method = naming::method(request.name());
-        let caller = Control::of_call(process, ctx);
-        // Where nothing is recorded or replayed, nobody asks.
-        let content = match satellite.has_course() {
-            true => naming::content(controls.hash(request), connection.nth()),
-            false => 0,
-        };
-        // What is left of the deadline is read before anything can hold the call: from
-        // here on only virtual time counts.
-        let (id, stack, remaining) = match &caller {
-            Some(caller) => {
-                let control = &caller.control;
-                let id = caller.next_call(&method, request);
-                (id, control.stack.clone(), control.remaining(ctx.deadline))
-            }
-            None => {
-                let root = controls.root(&satellite.name(), request.name(), request);
-                let clock = satellite.now() - satellite.floor();
-                let remaining = controls.deadlines.remaining(ctx.deadline, clock);
-                let id = CallId { control: root, path: CallPath::root(1) };
-                (id, Stack::home(satellite.process()), remaining)
-            }
-        };
-        let control = caller.map(|caller| caller.control);
-        Self { satellite, control, id, stack, method, content, remaining }
-    }
-
-    /// In a replay: which of the recorded calls it is.
-    async fn find(&mut self) {
-        let Some(control) = &self.control else { return };
-        let find = || self.satellite.like(control.call.as_ref(), &self.leaves());
-        let mut found = find();
-        if found.as_ref().is_some_and(|like| !like.is_same) {
-            // It may be another one that is begun beside it: that one comes first.
-            tokio::task::yield_now().await;
-            found = find();
-        }
-        if let Some(like) = found {
-            self.id.path = like.path;
-        }
-    }
-
-    fn leaves(&self) -> EventKind {
-        let (call, method) = (self.id.clone(), self.method.clone());
-        EventKind::CallSent { call, method, content: self.content }
-    }
-
-    fn expires(&self) -> EventKind {
-        EventKind::DeadlineExpired { call: self.id.clone(), end: End::Caller }
-    }
-
-    fn gate(&self, event: RpcEvent) -> Gate {
-        Gate::Rpc(event, self.method.clone())
-    }
-
-    fn leaving(&self) -> Visit<'_> {
-        let (control, stack) = (&self.id.control, &self.stack);
-        let from_outside = Visit { control, stack, delay: None, is_free: false, inside: None };
-        self.control.as_ref().map_or(from_outside, |control| control.visit())
-    }
-
-    fn left(&self, passed: Passed, sent: EventNumber) -> Left {
-        let Passed { delay, is_free } = passed;
-        if let Some(control) = &self.control {
-            control.went_on(passed);
-        }
-        Left { at: self.satellite.now() - delay, delay, is_free, sent }
-    }
-
-    fn meta(&self, left: &Left, hello: Option<Hello>) -> RequestMeta {
-        let (satellite, at, delay) = (self.satellite.clone(), left.at, left.delay);
-        RequestMeta {
-            stack: self.stack.0.to_vec(),
-            call: self.id.clone(),
-            delay: SentDelay::Leaves { satellite, at, delay },
-            is_free: left.is_free,
-            remaining_nanos: u64::try_from(self.remaining.as_nanos()).unwrap_or(u64::MAX),
-            sent: left.sent,
-            hello,
-        }
-    }
-
-    /// An error that was made outside the handler's wrapper has no delay. It may come
-    /// from whoever is furthest behind.
-    fn coming_back(&self, left: &Left, answer: Option<&ResponseMeta>) -> Visit<'_> {
-        let woken = || self.satellite.woken_by_anybody(left.at, left.delay);
-        let (delay, is_free) = answer.map_or_else(|| (woken(), false), |a| (a.delay, a.is_free));
-        Visit {
-            control: &self.id.control,
-            stack: &self.stack,
-            delay: Some(delay),
-            is_free: is_free || left.is_free,
-            inside: None,
-        }
-    }
-
-    fn arm_deadline(&self, left: &Left) -> Armed {
-        self.satellite.arm(TimerOf {
-            control: &self.id.control,
-            stack: &self.stack,
-            delay: left.delay,
-            due: left.at + self.remaining,
-            gate: Gate::Deadline,
-            is_free: false,
-        })
-    }
-}
-
-/// Notes that a call was given up, if its future is dropped before the answer.
-struct GivenUp<'a> {
-    call: &'a Call<'a>,
-    delay: Delay,
-    is_answered: bool,
-}
-
-impl GivenUp<'_> {
-    fn disarm(mut self) {
-        self.is_answered = true;
-    }
-}
-
-impl Drop for GivenUp<'_> {
-    fn drop(&mut self) {
-        if !self.is_answered {
-            let call = self.call.id.clone();
-            self.call
-                .satellite
-                .note(self.delay, || EventKind::Cancelled { call, end: End::Caller });
+        let response = self.channel.call(ctx, Traced::Plain(request)).await;
+        self.connection.answered(&response);
+        match response? {
+            Traced::Plain(body) | Traced::With(_, body) => Ok(body),
+            Traced::Failed(failure) => Err(failed(failure.1)),
         }
     }
 }

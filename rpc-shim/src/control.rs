@@ -9,29 +9,34 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
-    AllOn, CallId, CallPath, ControlId, Delay, EventKind, EventNumber, Gate, InFlight, MethodName,
-    RealTime, Stack, VirtualTime,
+    AllOn, CallPath, ControlId, Delay, EventKind, Gate, InFlight, MethodName, RealTime, Stack,
+    VirtualTime,
 };
-use ddbx_satellite::driver::{Armed, Arrival, Captured, Handle, Passed, TimerOf, Visit};
+use ddbx_satellite::driver::{
+    Armed, Arrival, Captured, Handle, Named as _, Passed, TimerOf, Visit,
+};
 use ddbx_satellite::logic::clock;
 use ddbx_satellite::logic::strand::{Strand, StrandId};
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
-use crate::controls::Key;
 use crate::deadlines::{DEADLINE_DEFAULT, FAR};
-use crate::naming;
+use crate::naming::{self, Called, Name};
 use crate::process::Process;
+use crate::seats::{Key, Seat};
 
 tokio::task_local! {
     static CURRENT: Arc<Control>;
 }
 
-/// A thread of control while it is in one process.
-pub(crate) struct Control {
+/// A thread of control while it is in one process; or the room of one that has left,
+/// which is kept for another and seen by nobody.
+pub(crate) struct Control(Option<Here>);
+
+/// A thread of control in a process.
+pub(crate) struct Here {
     process: Process,
-    satellite: Handle,
-    pub(crate) id: ControlId,
+    pub(crate) name: Name,
     pub(crate) stack: Stack,
     /// Under which it waits inside the program.
     strand: StrandId,
@@ -40,7 +45,7 @@ pub(crate) struct Control {
     /// How much of it stands at a gate, waits for a response or sleeps: then it
     /// does not wait inside the program.
     elsewhere: AtomicU32,
-    method: Option<MethodName>,
+    pub(crate) method: Option<MethodName>,
     /// Which call of its control brought it here.
     pub(crate) call: Option<CallPath>,
     since: RealTime,
@@ -63,7 +68,7 @@ struct Deadline {
 
 /// Who begins to be in a process.
 pub(crate) struct Newcomer {
-    pub(crate) id: ControlId,
+    pub(crate) name: Name,
     pub(crate) stack: Stack,
     pub(crate) delay: Delay,
     pub(crate) is_free: bool,
@@ -75,23 +80,33 @@ pub(crate) struct Newcomer {
     pub(crate) allowed: Duration,
     /// Where a call that was given its context finds it again.
     pub(crate) key: Key,
+    /// When it came.
+    pub(crate) since: RealTime,
+    /// Whether it is not in yet, until [`Control::is_in`].
+    pub(crate) is_outside: bool,
+}
+
+impl Deref for Control {
+    type Target = Here;
+    fn deref(&self) -> &Here {
+        self.0.as_ref().expect("a room without anybody is only kept")
+    }
 }
 
 impl Control {
     /// It is in the process as long as what this returns.
     pub(crate) fn begin(process: &Process, satellite: &Handle, new: Newcomer) -> Present {
-        let control = Arc::new(Self {
+        let control = Self(Some(Here {
             process: process.clone(),
-            satellite: satellite.clone(),
-            id: new.id,
+            name: new.name,
             stack: new.stack,
             strand: satellite.new_strand(),
             delay: AtomicU64::new(new.delay.as_nanos()),
             is_free: AtomicBool::new(new.is_free),
-            elsewhere: AtomicU32::new(0),
+            elsewhere: AtomicU32::new(u32::from(new.is_outside)),
             method: new.method,
             call: new.call,
-            since: satellite.now(),
+            since: new.since,
             allowed: new.allowed,
             deadline: OnceLock::new(),
             calls: AtomicU32::new(0),
@@ -99,9 +114,24 @@ impl Control {
             entries: AtomicU64::new(0),
             children: Mutex::default(),
             key: new.key,
-        });
-        process.controls().insert(new.key, &control);
-        Present(control)
+        }));
+        let (seat, control) = process.controls().seats.take(new.key, control);
+        Present { control, seat }
+    }
+
+    /// It has left: what is left of it.
+    pub(crate) fn take(&mut self) -> Option<Here> {
+        self.0.take()
+    }
+
+    /// Whether this is its key.
+    pub(crate) fn has(&self, key: Key) -> bool {
+        self.key == key
+    }
+
+    /// Its name.
+    pub(crate) fn id(&self) -> ControlId {
+        self.name.id()
     }
 
     /// The control of this task, or of the handler that a context was given to, if
@@ -109,7 +139,7 @@ impl Control {
     pub(crate) fn of_call(process: &Process, ctx: &tarpc::context::Context) -> Option<Caller> {
         let own = current().filter(|control| control.process.is(process));
         let own = own.map(|control| Caller { control, is_in_its_task: true });
-        let of_context = || process.controls().get(Key::of(ctx));
+        let of_context = || process.controls().seats.find(Key::of(ctx));
         own.or_else(|| Some(Caller { control: of_context()?, is_in_its_task: false }))
     }
 
@@ -123,7 +153,7 @@ impl Control {
     }
 
     pub(crate) fn satellite(&self) -> &Handle {
-        &self.satellite
+        self.process.satellite().expect("without a satellite there are no controls")
     }
 
     pub(crate) fn delay(&self) -> Delay {
@@ -132,7 +162,7 @@ impl Control {
 
     /// Its virtual clock.
     pub(crate) fn clock(&self) -> VirtualTime {
-        self.satellite.now() - self.delay()
+        self.satellite().now() - self.delay()
     }
 
     /// Its next timer.
@@ -146,15 +176,15 @@ impl Control {
     }
 
     /// A call that it makes, which is the `nth` one.
-    fn call(&self, nth: u32) -> CallId {
+    fn call(&self, nth: u32) -> Called {
         let outer = self.call.as_ref();
         let path = outer.map_or_else(|| CallPath::root(nth), |call| call.child(nth));
-        CallId { control: self.id.clone(), path }
+        Called { control: self.name.clone(), path }
     }
 
     pub(crate) fn visit(&self) -> Visit<'_> {
         Visit {
-            control: &self.id,
+            control: &self.name,
             stack: &self.stack,
             delay: Some(self.delay()),
             is_free: self.is_free.load(Ordering::Relaxed),
@@ -174,6 +204,13 @@ impl Control {
         }
     }
 
+    /// It came from outside, and is in now.
+    pub(crate) fn is_in(&self) {
+        if self.elsewhere.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.satellite().inside(self.delay(), || self.inside());
+        }
+    }
+
     /// Until this is dropped it does not wait inside the program.
     pub(crate) fn elsewhere(self: &Arc<Self>) -> Elsewhere {
         self.elsewhere.fetch_add(1, Ordering::SeqCst);
@@ -182,25 +219,30 @@ impl Control {
 
     /// Woken by something with this delay, after a wait that began at `began`.
     pub(crate) fn wake(&self, began: VirtualTime, by: Delay) {
-        let now = self.satellite.now();
+        if self.delay() == by {
+            return;
+        }
+        let now = self.satellite().now();
         let delay = clock::wake(now, began, now - by, [self.delay(), by], &AllOn);
         self.delay.store(delay.as_nanos(), Ordering::Release);
     }
 
-    /// It was shown this much of a deadline, from now on.
-    pub(crate) fn show_deadline(&self, remaining: Duration) -> (VirtualTime, Option<Instant>) {
-        let due = self.clock() + remaining;
-        let shown = Instant::now().checked_add(remaining);
+    /// It is shown what it has of a deadline, from now on.
+    pub(crate) fn show_deadline(&self, now: Instant) -> (VirtualTime, Option<Instant>) {
+        let due = (self.satellite().at(now) - self.delay()) + self.allowed;
+        let shown = now.checked_add(self.allowed);
         let _ = self.deadline.set(Deadline { due, shown });
         (due, shown)
     }
 
     /// What is left, in virtual time, of a deadline that a context shows.
-    pub(crate) fn remaining(&self, shown: Instant) -> Duration {
-        let is_far = shown.saturating_duration_since(Instant::now()) > FAR;
+    pub(crate) fn remaining(&self, shown: Instant, now: Instant) -> Duration {
+        let is_far = shown.saturating_duration_since(now) > FAR;
         match self.deadline.get() {
-            Some(own) if own.shown == Some(shown) || is_far => own.due.since(self.clock()),
-            _ => self.process.controls().deadlines.remaining(shown, self.clock()),
+            Some(own) if own.shown == Some(shown) || is_far => {
+                own.due.since(self.satellite().at(now) - self.delay())
+            }
+            _ => self.process.controls().deadlines.remaining(shown, now, self.delay()),
         }
     }
 
@@ -211,22 +253,22 @@ impl Control {
         capture: impl FnOnce() -> Captured,
     ) -> AtGate {
         let elsewhere = self.elsewhere();
-        AtGate { arrival: self.satellite.arrive(self.visit(), gate, capture), elsewhere }
+        AtGate { arrival: self.satellite().arrive(self.visit(), gate, capture), elsewhere }
     }
 
     /// A timer on its clock.
-    pub(crate) fn arm(&self, due: VirtualTime, gate: Gate) -> Armed {
-        let (control, stack, delay) = (&self.id, &self.stack, self.delay());
+    pub(crate) fn arm(&self, due: VirtualTime, gate: Gate) -> Armed<'_> {
+        let (control, stack, delay) = (&self.name, &self.stack, self.delay());
         // A deadline is not free: it must not overtake what it waits for, which may
         // be held for reasons of its own.
         let is_free = gate == Gate::Sleep && self.is_free.load(Ordering::Relaxed);
-        self.satellite.arm(TimerOf { control, stack, delay, due, gate, is_free })
+        self.satellite().arm(TimerOf { control, stack, delay, due, gate, is_free })
     }
 
     /// Its next timer runs out.
     pub(crate) fn next_timer_fires(&self) -> impl FnOnce() -> EventKind + use<> {
-        let (control, call, timer) = (self.id.clone(), self.call.clone(), self.next_timer());
-        move || EventKind::Fired { control, call, timer }
+        let (name, call, timer) = (self.name.clone(), self.call.clone(), self.next_timer());
+        move || EventKind::Fired { control: name.id(), call, timer }
     }
 
     /// Sleeps until its clock shows this.
@@ -245,20 +287,22 @@ impl Control {
     pub(crate) fn child(&self, name: &str) -> Present {
         let id = {
             let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
-            naming::child(&self.id, self.call.as_ref(), name, &mut children)
+            naming::child(&self.id(), self.call.as_ref(), name, &mut children)
         };
         let delay = self.delay();
         let new = Newcomer {
-            id,
-            stack: Stack::home(self.satellite.process()),
+            name: id.into(),
+            stack: Stack::home(self.satellite().process()),
             delay,
             is_free: self.is_free.load(Ordering::Relaxed),
             method: None,
             call: None,
             allowed: DEADLINE_DEFAULT,
-            key: Key::unique(self.satellite.new_strand()),
+            key: Key::unique(self.satellite().new_strand()),
+            since: self.satellite().now(),
+            is_outside: false,
         };
-        Self::begin(&self.process, &self.satellite, new)
+        Self::begin(&self.process, &self.satellite(), new)
     }
 
     /// As it waits inside the program, if it does.
@@ -269,12 +313,12 @@ impl Control {
 
     /// The call that it handles, if it handles one.
     pub(crate) fn in_flight(&self) -> Option<InFlight> {
-        let now = self.satellite.now();
+        let now = self.satellite().now();
         // While it stands before its handler it has been shown no deadline yet.
         let comes_due = (self.since - self.delay()) + self.allowed;
         Some(InFlight {
-            control: self.id.clone(),
             method: self.method.clone()?,
+            control: self.id(),
             depth: u32::try_from(self.stack.0.len() - 1).unwrap_or(u32::MAX),
             age: now.since(self.since),
             delay: self.delay(),
@@ -294,7 +338,7 @@ pub(crate) struct Caller {
 impl Caller {
     /// The call, counted where counting gives the same in every run. In tasks that run
     /// side by side it does not: there, calls are numbered by what they are.
-    pub(crate) fn next_call<T: Serialize>(&self, method: &MethodName, args: &T) -> CallId {
+    pub(crate) fn next_call<T: Serialize>(&self, method: &MethodName, args: &T) -> Called {
         let control = &self.control;
         let nth = match self.is_in_its_task {
             true => control.calls.fetch_add(1, Ordering::Relaxed) + 1,
@@ -310,21 +354,27 @@ impl Caller {
 
 /// A control is in the process. (Its end is not the end of the last pointer to it:
 /// that may be in the hands of somebody who has locked the satellite.)
-pub(crate) struct Present(Arc<Control>);
+pub(crate) struct Present {
+    control: Arc<Control>,
+    seat: Arc<Seat>,
+}
 
 impl Deref for Present {
     type Target = Arc<Control>;
     fn deref(&self) -> &Arc<Control> {
-        &self.0
+        &self.control
     }
 }
 
 impl Drop for Present {
     fn drop(&mut self) {
         // For good: a call that it has started may end later.
-        self.0.elsewhere.fetch_add(1, Ordering::SeqCst);
-        self.0.process.controls().remove(self.0.key);
-        self.0.satellite.ended(self.0.strand);
+        self.elsewhere.fetch_add(1, Ordering::SeqCst);
+        let (key, strand) = (self.key, self.strand);
+        match self.seat.leave(&mut self.control) {
+            Some(here) => here.process.has_lost(key, strand, &self.seat),
+            None => self.process.has_lost(key, strand, &self.seat),
+        }
     }
 }
 
@@ -340,11 +390,10 @@ impl AtGate {
     }
 
     /// It goes on, now or when it may: that is this event.
-    pub(crate) async fn pass(self, event: impl FnOnce() -> EventKind) -> (Passed, EventNumber) {
+    pub(crate) async fn pass(self, event: impl FnOnce() -> EventKind + Send) {
         let control = &self.elsewhere.0;
-        let (passed, number) = control.satellite.pass(control.visit(), self.arrival, event).await;
+        let (passed, _) = control.satellite().pass(control.visit(), self.arrival, event).await;
         control.went_on(passed);
-        (passed, number)
     }
 }
 
@@ -353,10 +402,7 @@ pub(crate) struct Elsewhere(Arc<Control>);
 
 impl Drop for Elsewhere {
     fn drop(&mut self) {
-        let control = &self.0;
-        if control.elsewhere.fetch_sub(1, Ordering::SeqCst) == 1 {
-            control.satellite.inside(control.delay(), || control.inside());
-        }
+        self.0.is_in();
     }
 }
 
@@ -368,7 +414,7 @@ pub(crate) fn current() -> Option<Arc<Control>> {
 /// The same, if what it does is recorded, shaken or follows a recording.
 pub(crate) fn on_course() -> Option<Arc<Control>> {
     let on_course =
-        |control: &Arc<Control>| control.satellite.has_course().then(|| control.clone());
+        |control: &Arc<Control>| control.satellite().has_course().then(|| control.clone());
     CURRENT.try_with(on_course).ok().flatten()
 }
 
@@ -381,7 +427,7 @@ where
     F::Output: Send + 'static,
 {
     match current() {
-        Some(parent) => run_in_task(parent.child(name), Some(parent.id.clone()), future),
+        Some(parent) => run_in_task(parent.child(name), Some(parent.id()), future),
         None => tokio::spawn(future),
     }
 }
@@ -397,12 +443,12 @@ where
     F::Output: Send + 'static,
 {
     let start = control.arrive(|| Gate::Spawn, Captured::default);
-    let id = control.id.clone();
-    let satellite = control.satellite.clone();
+    let id = control.id();
+    let satellite = control.satellite().clone();
     let all = async move {
         start.pass(|| EventKind::Spawned { control: id.clone(), by }).await;
         let output = control.clone().run(future).await;
-        let (satellite, delay) = (&control.satellite, control.delay());
+        let (satellite, delay) = (control.satellite(), control.delay());
         satellite.happens(delay, || EventKind::Ended { control: id }).await;
         output
     };

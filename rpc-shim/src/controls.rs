@@ -1,27 +1,24 @@
 //! The controls that are in a process now, and what else people want to see of it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ddbx_protocol::control::NAMES_MAX;
 use ddbx_protocol::{
     ControlId, EventId, EventNumber, InFlight, MethodName, Names, PointLabel, ProcessIndex,
     ProcessName, Status,
 };
-use ddbx_satellite::driver::Report;
-use ddbx_satellite::logic::strand::{Strand, StrandId};
+use ddbx_satellite::driver::{Handle, Report};
+use ddbx_satellite::logic::strand::Strand;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::capture;
-use crate::control::Control;
 use crate::deadlines::Deadlines;
 use crate::envelope::Hello;
-use crate::naming::{self, Roots};
-
-/// Calls of different shards do not wait for each other.
-const SHARDS: usize = 16;
+use crate::naming::{self, Likes, Name, Roots};
+use crate::seats::Seats;
 
 /// How many connections are remembered. One that was forgotten is met again.
 const CONNECTIONS_MAX: usize = 64 * 1024;
@@ -29,36 +26,19 @@ const CONNECTIONS_MAX: usize = 64 * 1024;
 /// How many values of a process can be watched.
 const WATCHED_MAX: usize = 256;
 
-/// Where a control is found: the trace context that its handler was given, which a
-/// handler passes on also where its task is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
-    trace: u128,
-    span: u64,
-}
-
-impl Key {
-    pub(crate) fn of(ctx: &tarpc::context::Context) -> Self {
-        let context = &ctx.trace_context;
-        Self { trace: u128::from(context.trace_id), span: u64::from(context.span_id) }
-    }
-
-    /// One that no context leads to.
-    pub(crate) fn unique(strand: StrandId) -> Self {
-        Self { trace: u128::MAX, span: strand.0 }
-    }
-}
-
 #[derive(Default)]
 pub(crate) struct Controls {
-    shards: [Mutex<HashMap<Key, Weak<Control>>>; SHARDS],
+    pub(crate) seats: Seats,
     /// Names of those that begin here.
     roots: Mutex<Roots>,
+    likes: Likes,
     peers: Mutex<BTreeMap<ProcessIndex, ProcessName>>,
     /// Connections of others that have been accepted.
     accepted: Mutex<BTreeSet<(ProcessIndex, u32)>>,
     watched: Mutex<BTreeMap<String, Value>>,
     redacted: Mutex<Vec<String>>,
+    /// Whether there are any.
+    hides: AtomicBool,
     /// What was handled here, and passed.
     methods: Mutex<BTreeSet<MethodName>>,
     points: Mutex<BTreeSet<PointLabel>>,
@@ -74,45 +54,22 @@ pub(crate) struct Controls {
 }
 
 impl Controls {
-    pub(crate) fn insert(&self, key: Key, control: &Arc<Control>) {
-        self.shard(key).insert(key, Arc::downgrade(control));
-    }
-
-    pub(crate) fn remove(&self, key: Key) {
-        self.shard(key).remove(&key);
-    }
-
-    pub(crate) fn get(&self, key: Key) -> Option<Arc<Control>> {
-        self.shard(key).get(&key).and_then(Weak::upgrade)
-    }
-
-    fn shard(&self, key: Key) -> MutexGuard<'_, HashMap<Key, Weak<Control>>> {
-        lock(&self.shards[key.span as usize % SHARDS])
-    }
-
-    fn all(&self) -> Vec<Arc<Control>> {
-        let shards = self.shards.iter();
-        shards
-            .flat_map(|s| lock(s).values().filter_map(Weak::upgrade).collect::<Vec<_>>())
-            .collect()
-    }
-
     /// The name of a control that begins here with this call, from outside.
-    pub(crate) fn root<T: Serialize>(
-        &self,
-        process: &ProcessName,
-        method: &str,
-        args: &T,
-    ) -> ControlId {
+    pub(crate) fn root<T: Serialize>(&self, home: &Handle, method: MethodName, args: &T) -> Name {
         self.from_outside.fetch_add(1, Ordering::Relaxed);
         let hash = self.hash(args);
-        lock(&self.roots).of_call(process, method, hash)
+        match home.has_course() {
+            true => lock(&self.roots).of_call(&home.name(), method.as_str(), hash).into(),
+            false => self.likes.of_call(home, method, hash),
+        }
     }
 
     /// A hash of arguments. Of what nobody shall see it could be tried out.
     pub(crate) fn hash<T: Serialize>(&self, args: &T) -> u64 {
-        let hides = !lock(&self.redacted).is_empty();
-        if hides { naming::hash(&capture::args(self, args)) } else { naming::hash(args) }
+        match self.hides.load(Ordering::Acquire) {
+            true => naming::hash(&capture::args(self, args)),
+            false => naming::hash(args),
+        }
     }
 
     /// The name of a control that begins here and was given one.
@@ -175,7 +132,9 @@ impl Controls {
     }
 
     pub(crate) fn set_redacted(&self, fields: impl IntoIterator<Item = String>) {
-        lock(&self.redacted).extend(fields);
+        let mut redacted = lock(&self.redacted);
+        redacted.extend(fields);
+        self.hides.store(!redacted.is_empty(), Ordering::Release);
     }
 
     fn is_redacted(&self, name: &str) -> bool {
@@ -223,11 +182,11 @@ fn hidden() -> Value {
 
 impl Report for Controls {
     fn calls(&self) -> Vec<InFlight> {
-        self.all().iter().filter_map(|control| control.in_flight()).collect()
+        self.seats.all().iter().filter_map(|control| control.in_flight()).collect()
     }
 
     fn inside(&self) -> Vec<Strand> {
-        self.all().iter().filter_map(|control| control.inside()).collect()
+        self.seats.all().iter().filter_map(|control| control.inside()).collect()
     }
 
     fn status(&self) -> Status {

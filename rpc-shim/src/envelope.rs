@@ -4,19 +4,21 @@
 //! that meets a plain one fails to decode, and never calls another method. Without
 //! a session the marker is all that is added.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Once;
+use std::thread::LocalKey;
 
-use ddbx_protocol::{CallId, Delay, EventNumber, ProcessIndex, ProcessName, VirtualTime};
+use ddbx_protocol::{Delay, EventNumber, ProcessIndex, ProcessName, Stack, VirtualTime};
 use ddbx_satellite::driver::Handle;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Serialize, Serializer};
 use tarpc::{RequestName, ServerError};
 
-/// How deep calls may nest.
-const STACK_MAX: usize = 256;
+use crate::naming::Called;
+use crate::pool::{Pooled, Room, Rooms};
 
 // Neither can begin the number of a method, in any of bincode's ways to write one.
 const PLAIN: u8 = 255;
@@ -29,29 +31,27 @@ const FAILURE: u8 = 1;
 const NOT_WRAPPED: &str = "not a ddbx envelope: the other end of this connection is not wrapped \
                            by ddbx; wrap both ends or none";
 
-/// A message with what the debugger adds to it, which is kept behind a pointer:
-/// tarpc moves messages many times.
+/// A message with what the debugger adds to it.
 #[derive(Clone, Debug)]
-pub enum Traced<M, T> {
+pub enum Traced<M: Pooled, T> {
     /// Nothing is added: there is no session.
     Plain(T),
     /// A message of a session.
-    With(Box<M>, T),
-    /// A response of a session: the error of a handler.
-    Failed(Box<M>, ServerError),
+    With(Room<M>, T),
+    /// A response of a session: the error of a handler. There are few.
+    Failed(Box<(Room<M>, ServerError)>),
 }
 
 pub(crate) type TracedRequest<Req> = Traced<RequestMeta, Req>;
 pub(crate) type TracedResponse<Resp> = Traced<ResponseMeta, Resp>;
 
 /// What travels with a request.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct RequestMeta {
     /// The processes that wait for the call, the outermost first.
-    #[serde(deserialize_with = "bounded")]
-    pub(crate) stack: Vec<ProcessIndex>,
+    pub(crate) stack: Stack,
     /// Whose call, and which of its calls.
-    pub(crate) call: CallId,
+    pub(crate) call: Called,
     /// The delay of the strand.
     pub(crate) delay: SentDelay,
     /// Whether the user has let it go on anyway.
@@ -89,9 +89,9 @@ impl SentDelay {
     }
 }
 
-impl fmt::Debug for SentDelay {
+impl fmt::Debug for RequestMeta {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.now().fmt(f)
+        write!(f, "{} after {:?}", self.call.id(), self.delay.now())
     }
 }
 
@@ -133,7 +133,24 @@ pub struct Hello {
     pub(crate) connected: EventNumber,
 }
 
-impl<M, T: RequestName> RequestName for Traced<M, T> {
+thread_local! {
+    static OF_REQUESTS: Rooms<RequestMeta> = RefCell::default();
+    static OF_RESPONSES: Rooms<ResponseMeta> = RefCell::default();
+}
+
+impl Pooled for RequestMeta {
+    fn rooms() -> &'static LocalKey<Rooms<Self>> {
+        &OF_REQUESTS
+    }
+}
+
+impl Pooled for ResponseMeta {
+    fn rooms() -> &'static LocalKey<Rooms<Self>> {
+        &OF_RESPONSES
+    }
+}
+
+impl<M: Pooled, T: RequestName> RequestName for Traced<M, T> {
     fn name(&self) -> &str {
         match self {
             Self::Plain(body) | Self::With(_, body) => body.name(),
@@ -157,13 +174,13 @@ enum Body<T, E> {
     Failure(E),
 }
 
-impl<M: Serialize, T: Serialize> Serialize for Traced<M, T> {
+impl<M: Pooled + Serialize, T: Serialize> Serialize for Traced<M, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             let (ddbx, body) = match self {
                 Self::Plain(body) => (None, Body::Message(body)),
                 Self::With(meta, body) => (Some(meta), Body::Message(body)),
-                Self::Failed(meta, error) => (Some(meta), Body::Failure(error)),
+                Self::Failed(failed) => (Some(&failed.0), Body::Failure(&failed.1)),
             };
             return Readable { ddbx, body }.serialize(serializer);
         }
@@ -182,7 +199,8 @@ impl<M: Serialize, T: Serialize> Serialize for Traced<M, T> {
                 tuple.serialize_element(body)?;
                 tuple.end()
             }
-            Self::Failed(meta, error) => {
+            Self::Failed(failed) => {
+                let (meta, error) = &**failed;
                 let mut tuple = serializer.serialize_tuple(4)?;
                 tuple.serialize_element(&WITH_META)?;
                 tuple.serialize_element(&FAILURE)?;
@@ -194,17 +212,17 @@ impl<M: Serialize, T: Serialize> Serialize for Traced<M, T> {
     }
 }
 
-impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Traced<M, T> {
+impl<'de, M: Pooled + Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Traced<M, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if !deserializer.is_human_readable() {
             return deserializer.deserialize_tuple(4, Elements(PhantomData));
         }
-        let read = Readable::<Box<M>, T, ServerError>::deserialize(deserializer);
+        let read = Readable::<Room<M>, T, ServerError>::deserialize(deserializer);
         let read = read.map_err(|error| de::Error::custom(not_wrapped(&error.to_string())))?;
         match (read.ddbx, read.body) {
             (None, Body::Message(body)) => Ok(Self::Plain(body)),
             (Some(meta), Body::Message(body)) => Ok(Self::With(meta, body)),
-            (Some(meta), Body::Failure(error)) => Ok(Self::Failed(meta, error)),
+            (Some(meta), Body::Failure(error)) => Ok(Self::Failed(Box::new((meta, error)))),
             (None, Body::Failure(error)) => Err(de::Error::custom(error)),
         }
     }
@@ -220,7 +238,7 @@ fn not_wrapped(why: &str) -> String {
 
 struct Elements<M, T>(PhantomData<(M, T)>);
 
-impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Elements<M, T> {
+impl<'de, M: Pooled + Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Elements<M, T> {
     type Value = Traced<M, T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -237,32 +255,10 @@ impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Elements<M,
             PLAIN => Ok(Traced::Plain(next(from)?)),
             WITH_META => match next::<u8, A>(from)? {
                 MESSAGE => Ok(Traced::With(next(from)?, next(from)?)),
-                FAILURE => Ok(Traced::Failed(next(from)?, next(from)?)),
+                FAILURE => Ok(Traced::Failed(Box::new((next(from)?, next(from)?)))),
                 _ => Err(de::Error::custom("an envelope of another version of ddbx")),
             },
             marker => Err(de::Error::custom(not_wrapped(&format!("it begins with {marker}")))),
         }
     }
-}
-
-/// Refuses a stack that no program has before room is made for it.
-fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ProcessIndex>, D::Error> {
-    struct Stack;
-    impl<'de> Visitor<'de> for Stack {
-        type Value = Vec<ProcessIndex>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "at most {STACK_MAX} processes")
-        }
-        fn visit_seq<A: SeqAccess<'de>>(self, mut processes: A) -> Result<Self::Value, A::Error> {
-            let mut stack = Vec::new();
-            while let Some(process) = processes.next_element()? {
-                if stack.len() == STACK_MAX {
-                    return Err(de::Error::invalid_length(stack.len() + 1, &self));
-                }
-                stack.push(process);
-            }
-            Ok(stack)
-        }
-    }
-    deserializer.deserialize_seq(Stack)
 }

@@ -52,10 +52,12 @@ mod init;
 pub mod load_balance;
 mod naming;
 mod point;
+mod pool;
 mod process;
 pub mod rand;
 #[cfg(test)]
 mod replaying;
+mod seats;
 mod server;
 pub mod sync;
 pub mod test;

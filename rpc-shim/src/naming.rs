@@ -8,20 +8,81 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use ddbx_protocol::{CallPath, ControlId, MethodName, PointLabel, ProcessIndex, ProcessName};
-use serde::Serialize;
+use ddbx_protocol::{
+    CallId, CallPath, ControlId, MethodName, PointLabel, ProcessIndex, ProcessName,
+};
+use ddbx_satellite::driver::{Handle, Named};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::load_balance::SameHash;
 
 /// How many different beginnings are counted. After that counting starts anew.
 const ROOTS_MAX: usize = 64 * 1024;
 
+/// In how many groups beginnings are counted where their names are only looked at.
+const LIKES: usize = 4 * 1024;
+
 /// How many names of methods, and of points, a thread keeps.
 const MADE_MAX: usize = 4 * 1024;
+
+/// Who a control is. For most nobody asks: so the name of one that begins from outside is
+/// made when somebody does.
+#[derive(Clone)]
+pub(crate) enum Name {
+    /// It has a name.
+    Known(ControlId),
+    /// The `nth` that has begun in its home with this call.
+    Root { home: Handle, method: MethodName, hash: u64, nth: u32 },
+}
+
+impl Named for Name {
+    fn id(&self) -> ControlId {
+        match self {
+            Self::Known(id) => id.clone(),
+            Self::Root { home, method, hash, nth } => {
+                root(&home.name(), method.as_str(), *hash, *nth)
+            }
+        }
+    }
+}
+
+impl From<ControlId> for Name {
+    fn from(id: ControlId) -> Self {
+        Self::Known(id)
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.id().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        ControlId::deserialize(deserializer).map(Self::Known)
+    }
+}
+
+/// A call of a control, which may not have been named yet.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Called {
+    pub(crate) control: Name,
+    pub(crate) path: CallPath,
+}
+
+impl Called {
+    pub(crate) fn id(&self) -> CallId {
+        CallId { control: self.control.id(), path: self.path.clone() }
+    }
+}
 
 /// How many controls have begun in a process, by what they began with.
 #[derive(Default)]
 pub(crate) struct Roots {
-    calls: HashMap<(String, u64), u64>,
+    calls: HashMap<(String, u64), u32>,
     named: BTreeMap<String, u32>,
 }
 
@@ -32,14 +93,36 @@ impl Roots {
             self.calls.clear();
         }
         let nth = self.calls.entry((method.to_owned(), hash)).or_default();
-        *nth += 1;
-        control(&format!("{process}/{}-{hash:016x}-{nth}", clean(method)))
+        *nth = nth.wrapping_add(1);
+        root(process, method, hash, *nth)
     }
 
     /// One that was given a name.
     pub(crate) fn named(&mut self, process: &ProcessName, name: &str) -> ControlId {
         control(&format!("{process}/{}", numbered(name, &mut self.named)))
     }
+}
+
+/// The same, where nobody compares the names with those of another run: all that it takes
+/// is to count. Now and then it counts two different beginnings as likes.
+pub(crate) struct Likes(Box<[AtomicU32]>);
+
+impl Default for Likes {
+    fn default() -> Self {
+        Self((0..LIKES).map(|_| AtomicU32::default()).collect())
+    }
+}
+
+impl Likes {
+    pub(crate) fn of_call(&self, home: &Handle, method: MethodName, hash: u64) -> Name {
+        let place = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let nth = self.0[place as usize % LIKES].fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        Name::Root { home: home.clone(), method, hash, nth }
+    }
+}
+
+fn root(process: &ProcessName, method: &str, hash: u64, nth: u32) -> ControlId {
+    control(&format!("{process}/{}-{hash:016x}-{nth}", clean(method)))
 }
 
 /// A child of a control; of one that handles a call, the child of that call.
@@ -105,11 +188,11 @@ pub(crate) fn clean(name: &str) -> String {
 
 /// The names that a thread has made: each is made once, and is known to be met where it
 /// was met last.
-struct Made<N>(HashMap<String, (N, Option<ProcessIndex>)>);
+struct Made<N>(HashMap<String, (N, Option<ProcessIndex>), SameHash>);
 
 impl<N> Default for Made<N> {
     fn default() -> Self {
-        Self(HashMap::new())
+        Self(HashMap::default())
     }
 }
 

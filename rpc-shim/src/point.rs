@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use ddbx_protocol::{EventKind, Gate};
-use ddbx_satellite::driver::{Captured, stands};
+use ddbx_satellite::driver::{Captured, Named as _, stands};
 use serde_json::{Map, Value};
 
 use crate::control;
@@ -69,8 +69,8 @@ pub fn point<F: FnOnce() -> Value>(
     async move {
         if let Some((at_gate, label)) = passing {
             let control = at_gate.control();
-            let (control, call) = (control.id.clone(), control.call.clone());
-            at_gate.pass(|| EventKind::Point { control, call, label }).await;
+            let (name, call) = (control.name.clone(), control.call.clone());
+            at_gate.pass(|| EventKind::Point { control: name.id(), call, label }).await;
         }
     }
 }

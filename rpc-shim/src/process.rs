@@ -10,6 +10,7 @@ use ddbx_protocol::session::LEASE;
 use ddbx_protocol::{FromSatellite, ProcessIndex, ProcessName, Stack};
 use ddbx_satellite::driver::{Handle, Report};
 use ddbx_satellite::link::{self, FirstAttempt, Target};
+use ddbx_satellite::logic::strand::StrandId;
 use serde::Serialize;
 use tarpc::RequestName;
 use tarpc::client::Channel;
@@ -18,11 +19,12 @@ use tokio::task::JoinHandle;
 
 use crate::client::Client;
 use crate::control::{self, Control, Newcomer};
-use crate::controls::{Controls, Key};
+use crate::controls::Controls;
 use crate::course::Wanted;
 use crate::deadlines::DEADLINE_DEFAULT;
 use crate::envelope::{TracedRequest, TracedResponse};
 use crate::naming;
+use crate::seats::{Key, Seat};
 use crate::server::Server;
 
 /// A process under debug. Cloning it gives another handle to the same one.
@@ -157,7 +159,7 @@ impl Process {
     {
         let Some(satellite) = self.satellite() else { return tokio::spawn(future) };
         let new = Newcomer {
-            id: self.controls().named_root(&satellite.name(), name),
+            name: self.controls().named_root(&satellite.name(), name).into(),
             stack: Stack::home(satellite.process()),
             delay: satellite.floor(),
             is_free: false,
@@ -165,6 +167,8 @@ impl Process {
             call: None,
             allowed: DEADLINE_DEFAULT,
             key: Key::unique(satellite.new_strand()),
+            since: satellite.now(),
+            is_outside: false,
         };
         control::run_in_task(Control::begin(self, satellite, new), None, future)
     }
@@ -175,6 +179,14 @@ impl Process {
 
     pub(crate) fn controls(&self) -> &Controls {
         &self.0.controls
+    }
+
+    /// A control has left.
+    pub(crate) fn has_lost(&self, key: Key, strand: StrandId, seat: &Arc<Seat>) {
+        self.controls().seats.give_back(key, seat);
+        if let Some(satellite) = self.satellite() {
+            satellite.ended(strand);
+        }
     }
 
     pub(crate) fn is(&self, other: &Self) -> bool {

@@ -1,4 +1,5 @@
-//! A call arrives and its response leaves: the server's half of the shim.
+//! A call arrives and its response leaves: the server's half of the shim, made like the
+//! client's.
 
 use std::io;
 use std::pin::pin;
@@ -6,25 +7,27 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
-    CallId, CallPath, ConnectionId, Delay, End, EventKind, EventNumber, Gate, ProcessIndex,
+    CallPath, ConnectionId, Delay, EventKind, EventNumber, Gate, MethodName, ProcessIndex,
     RpcEvent, Stack,
 };
-use ddbx_satellite::driver::{Captured, Handle, Visit};
+use ddbx_satellite::driver::{Arrival, Captured, Handle, before};
+use futures::future::Either;
 use serde::Serialize;
 use tarpc::server::Serve;
 use tarpc::{RequestName, ServerError, context};
 
 use crate::capture;
 use crate::control::{Control, Newcomer};
-use crate::controls::Key;
-use crate::envelope::{Hello, RequestMeta, ResponseMeta, Traced, TracedRequest, TracedResponse};
+use crate::envelope::{Hello, RequestMeta, Traced, TracedRequest, TracedResponse};
+use crate::naming::Called;
+use crate::pool::Room;
 use crate::process::Process;
+use crate::seats::Key;
 
-/// Marks the error with which a wrapped server ends a handler at its deadline.
-const DEADLINE: &str = "ddbx: the deadline has passed in virtual time";
+mod call;
 
-/// Nobody reads it: the call was given up.
-const CANCELLED: &str = "ddbx: the call was given up, as recorded";
+pub(crate) use call::is_deadline;
+use call::{Call, Dropped, End};
 
 const NO_REQUEST: &str = "ddbx: the other end called with an answer";
 
@@ -45,132 +48,122 @@ where
     }
 
     async fn serve_in_session(
-        self,
+        (process, service): (&Process, S),
         satellite: &Handle,
         mut ctx: context::Context,
-        meta: Option<Box<RequestMeta>>,
+        meta: Option<Room<RequestMeta>>,
         request: S::Req,
     ) -> TracedResponse<S::Resp> {
-        let controls = self.process.controls();
-        controls.served.fetch_add(1, Ordering::Relaxed);
-        let origin = self.origin(satellite, &ctx, meta, &request);
-        let method = controls.handled(request.name(), satellite.process());
-        let control = Control::begin(
-            &self.process,
-            satellite,
-            Newcomer {
-                id: origin.call.control.clone(),
-                stack: origin.stack,
-                delay: origin.delay.unwrap_or_default(),
-                is_free: origin.is_free,
-                method: Some(method.clone()),
-                call: Some(origin.call.path.clone()),
-                allowed: origin.remaining,
-                key: Key::of(&ctx),
-            },
-        );
-        let elsewhere = control.elsewhere();
-        let gate = |event| Gate::Rpc(event, method.clone());
-        let args = || Some(capture::args(controls, &request));
-        // One from outside takes over the delay that it meets.
-        let visit = || Visit { delay: origin.delay, inside: None, ..control.visit() };
-        let arrival = satellite.arrive(
-            visit(),
-            || gate(RpcEvent::Arrive),
-            || Captured { args: args(), result: None },
-        );
-        let args_for_later = satellite.meets(|| gate(RpcEvent::Return)).then(args).flatten();
-        let arrives = || EventKind::CallArrived {
-            call: origin.call.clone(),
-            method: method.clone(),
-            sent_as: origin.sent.map(|(process, number)| controls.event_of(process, number)),
+        let now = Instant::now();
+        let (call, arrival) = Self::arrives(process, satellite, (&ctx, now), meta, &request);
+        let (passed, now) = match call.enters(satellite, arrival) {
+            Either::Left(at_once) => (at_once.into_inner().0, now),
+            Either::Right(later) => (later.await.0, Instant::now()),
         };
-        let (passed, _) = satellite.pass(visit(), arrival, arrives).await;
-        control.went_on(passed);
-        let call = || origin.call.clone();
-        let cancelled = || EventKind::Cancelled { call: call(), end: End::Callee };
-
+        let (due, shown) = call.is_in(passed, now);
+        let call = &call;
         // The handler sees the deadline that it would have seen.
-        let (due, shown) = control.show_deadline(origin.remaining);
         ctx.deadline = shown.unwrap_or(ctx.deadline);
-        drop(elsewhere);
-        let handled = async {
-            let outcome = control.clone().run(self.service.serve(ctx, request)).await;
-            let result = || Some(capture::result(controls, &outcome));
-            let seen = || Captured { args: args_for_later, result: result() };
-            let leaves = || EventKind::ReturnSent { call: call() };
-            let at_gate = control.arrive(|| gate(RpcEvent::Return), seen);
-            let (passed, sent) = at_gate.pass(leaves).await;
-            (outcome, passed.delay, sent)
-        };
-        let mut deadline = control.arm(due, Gate::Deadline);
-        let expires = || EventKind::DeadlineExpired { call: call(), end: End::Callee };
-        // Nobody waits for either of them any longer if the call is given up.
-        let ends = pin!(async {
-            tokio::select! {
-                biased;
-                handled = handled => handled,
-                delay = deadline.fired(expires) => {
-                    let leaves = || EventKind::ReturnSent { call: call() };
-                    let sent = satellite.happens(delay, leaves).await;
-                    (Err(ended(io::ErrorKind::TimedOut, DEADLINE)), delay, sent)
-                }
-            }
-        });
+        let mut handler = pin!(call.control.clone().run(service.serve(ctx, request)));
         // Dropped before the handler is: whoever waits for what that has locked gets it
         // after this event.
-        let dropped = Dropped { control: &control, cancelled };
-        let (outcome, delay, sent) = tokio::select! {
-            biased;
-            end = ends => end,
-            () = satellite.brought_about(control.delay(), cancelled), if satellite.is_replay() => {
-                (Err(ended(io::ErrorKind::Interrupted, CANCELLED)), control.delay(), EventNumber(0))
+        let dropped = Dropped(call);
+        let deadline = call.control.arm(due, Gate::Deadline);
+        let end = match before(&deadline, handler.as_mut()).await {
+            Some(outcome) => match call.leaves(&outcome) {
+                Either::Left(at_once) => End::new(outcome, at_once.into_inner()),
+                Either::Right(later) => {
+                    let handled = async { End::new(outcome, later.await) };
+                    Box::pin(call.ends(handled, deadline)).await
+                }
+            },
+            None => {
+                let handled = async {
+                    let outcome = handler.await;
+                    let leaves = call.leaves(&outcome);
+                    let left = leaves.await;
+                    End::new(outcome, left)
+                };
+                Box::pin(call.ends(handled, deadline)).await
             }
         };
         dropped.disarm();
-        let (is_free, from) = (control.visit().is_free, satellite.process());
-        let name = origin.introduced.then(|| satellite.name());
-        let meta = Box::new(ResponseMeta { delay, is_free, from, sent, name });
-        match outcome {
-            Ok(response) => Traced::With(meta, response),
-            Err(error) => Traced::Failed(meta, error),
+        call.answer(satellite, end)
+    }
+
+    /// A call arrives, and comes to its gate.
+    fn arrives(
+        process: &Process,
+        satellite: &Handle,
+        (ctx, now): (&context::Context, Instant),
+        meta: Option<Room<RequestMeta>>,
+        request: &S::Req,
+    ) -> (Call, Arrival) {
+        let controls = process.controls();
+        controls.served.fetch_add(1, Ordering::Relaxed);
+        let method = controls.handled(request.name(), satellite.process());
+        let origin = Self::origin(process, satellite, (ctx, now), meta, (&method, request));
+        let control = Control::begin(
+            process,
+            satellite,
+            Newcomer {
+                name: origin.call.control,
+                stack: origin.stack,
+                delay: origin.delay.unwrap_or_default(),
+                is_free: origin.is_free,
+                method: Some(method),
+                call: Some(origin.call.path),
+                allowed: origin.remaining,
+                key: Key::of(ctx),
+                since: satellite.at(now),
+                is_outside: true,
+            },
+        );
+        let Origin { delay, sent, introduced, .. } = origin;
+        let mut call = Call { control, delay, sent, introduced, args: None };
+        let args = || Some(capture::args(controls, request));
+        let seen = || Captured { args: args(), result: None };
+        let arrival = satellite.arrive(call.visit(), || call.gate(RpcEvent::Arrive), seen);
+        if satellite.meets(|| call.gate(RpcEvent::Return)) {
+            call.args = args().map(Box::new);
         }
+        (call, arrival)
     }
 
     /// Where a call comes from.
     fn origin(
-        &self,
+        process: &Process,
         satellite: &Handle,
-        ctx: &context::Context,
-        meta: Option<Box<RequestMeta>>,
-        request: &S::Req,
+        (ctx, now): (&context::Context, Instant),
+        meta: Option<Room<RequestMeta>>,
+        (method, request): (&MethodName, &S::Req),
     ) -> Origin {
         let here = satellite.process();
         let Some(meta) = meta else {
-            let controls = self.process.controls();
-            let root = controls.root(&satellite.name(), request.name(), request);
-            let clock = satellite.now() - satellite.floor();
+            let controls = process.controls();
+            let control = controls.root(satellite, method.clone(), request);
             return Origin {
-                call: CallId { control: root, path: CallPath::root(0) },
+                call: Called { control, path: CallPath::root(0) },
                 stack: Stack::home(here),
                 delay: None,
                 is_free: false,
-                remaining: controls.deadlines.remaining(ctx.deadline, clock),
+                remaining: controls.deadlines.remaining(ctx.deadline, now, satellite.floor()),
                 sent: None,
                 introduced: false,
             };
         };
-        let caller = meta.stack.last().copied();
+        let meta = meta.into_inner();
+        let caller = meta.stack.top();
         let introduced = meta.hello.is_some();
         if let Some(caller) = caller {
             satellite.accepted(caller);
             if let Some(hello) = meta.hello {
-                self.meet(satellite, caller, hello);
+                Self::meet(process, satellite, caller, hello);
             }
         }
         Origin {
             introduced,
-            stack: Stack(meta.stack.iter().copied().chain([here]).collect()),
+            stack: meta.stack.call(here),
             delay: Some(meta.delay.now()),
             is_free: meta.is_free,
             remaining: Duration::from_nanos(meta.remaining_nanos),
@@ -180,8 +173,8 @@ where
     }
 
     /// A call comes over a connection that may be new.
-    fn meet(&self, satellite: &Handle, caller: ProcessIndex, hello: Hello) {
-        let controls = self.process.controls();
+    fn meet(process: &Process, satellite: &Handle, caller: ProcessIndex, hello: Hello) {
+        let controls = process.controls();
         if controls.meet_connection(caller, &hello) {
             satellite.note(satellite.floor(), || EventKind::Accepted {
                 connection: ConnectionId { client: hello.name, nth: hello.connection },
@@ -191,26 +184,8 @@ where
     }
 }
 
-/// Notes that a handler was dropped before its end: the caller has given up, or is gone.
-struct Dropped<'a, F: Fn() -> EventKind> {
-    control: &'a Control,
-    cancelled: F,
-}
-
-impl<F: Fn() -> EventKind> Dropped<'_, F> {
-    fn disarm(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl<F: Fn() -> EventKind> Drop for Dropped<'_, F> {
-    fn drop(&mut self) {
-        self.control.satellite().note(self.control.delay(), || (self.cancelled)());
-    }
-}
-
 struct Origin {
-    call: CallId,
+    call: Called,
     stack: Stack,
     /// None from outside.
     delay: Option<Delay>,
@@ -237,12 +212,13 @@ where
         let (meta, body) = match request {
             Traced::Plain(body) => (None, body),
             Traced::With(meta, body) => (Some(meta), body),
-            Traced::Failed(..) => return Err(ended(io::ErrorKind::InvalidData, NO_REQUEST)),
+            Traced::Failed(..) => return Err(call::ended(io::ErrorKind::InvalidData, NO_REQUEST)),
         };
-        let satellite = self.process.satellite().cloned();
-        match satellite {
+        let Self { service, process } = self;
+        match process.satellite() {
             Some(satellite) => {
-                let call = pin!(self.serve_in_session(&satellite, ctx, meta, body));
+                let whole = (&process, service);
+                let call = pin!(Self::serve_in_session(whole, satellite, ctx, meta, body));
                 Ok(satellite.run(call).await)
             }
             None => {
@@ -250,18 +226,8 @@ where
                 let remaining = meta.map(|meta| Duration::from_nanos(meta.remaining_nanos));
                 let due = remaining.and_then(|remaining| Instant::now().checked_add(remaining));
                 ctx.deadline = due.unwrap_or(ctx.deadline);
-                self.service.serve(ctx, body).await.map(Traced::Plain)
+                service.serve(ctx, body).await.map(Traced::Plain)
             }
         }
     }
-}
-
-/// By its text alone: tarpc writes kinds of errors as signed numbers and reads them as
-/// unsigned ones, so over bincode they come out as others.
-pub(crate) fn is_deadline(error: &ServerError) -> bool {
-    error.detail == DEADLINE
-}
-
-fn ended(kind: io::ErrorKind, why: &str) -> ServerError {
-    ServerError::new(kind, why.to_owned())
 }

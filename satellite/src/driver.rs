@@ -2,7 +2,7 @@
 //! are mostly answered on the spot; a thread of the satellite's own keeps the
 //! timers, and central's messages come in through an [`Inbox`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
     AllOn, Attach, ControlId, Delay, FromSatellite, Gate, InFlight, Mode, Names, ProcessIndex,
-    ProcessName, RealTime, Stack, Standing, Status, ToCentral, VirtualTime,
+    ProcessName, RealTime, Standing, Status, ToCentral,
 };
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+mod alarms;
 mod course;
 mod events;
 mod fragments;
@@ -31,9 +32,9 @@ use crate::logic::{Output, Satellite};
 pub use course::{Course, Perturbation};
 pub use fragments::stands;
 pub use inbox::{Inbox, Send as SendToCentral};
-pub use pass::{Arrival, Captured, Passed, Visit};
+pub use pass::{Arrival, Captured, Named, Passed, Step, Visit};
 pub use replay::{Abroad, InTurn};
-pub use timers::Armed;
+pub use timers::{Armed, TimerOf, before};
 
 /// How long the thread sleeps when there is nothing to wait for: then it looks
 /// whether anybody still needs it.
@@ -64,6 +65,8 @@ pub struct Handle(Arc<Shared>);
 
 struct Shared {
     process: ProcessIndex,
+    /// Locked for nothing else than to read or change it, also while the core is.
+    name: Mutex<ProcessName>,
     origin: Instant,
     /// The delay with which events pass without further question; `BUSY` if they
     /// do not.
@@ -75,6 +78,7 @@ struct Shared {
     /// Tells the thread that something is due earlier than it thinks.
     wake: Sender<()>,
     core: Mutex<Core>,
+    alarms: alarms::Alarms,
     events: events::Events,
     course: OnceLock<course::Running>,
     conditions: Conditions,
@@ -85,13 +89,10 @@ const BUSY: u64 = u64::MAX;
 
 struct Core {
     satellite: Satellite,
-    name: ProcessName,
     own_name: Option<ProcessName>,
     /// Who stands still, and whom to tell when it goes on.
     standing: HashMap<StrandId, Waiting>,
-    timers: HashMap<StrandId, timers::Timer>,
-    due: BTreeMap<(RealTime, StrandId), ()>,
-    /// When the thread looks next.
+    /// When the thread looks next, alarms aside.
     looks_at: Option<RealTime>,
     /// Whom this process calls, and who calls it: told again after a loss.
     callees: BTreeSet<ProcessIndex>,
@@ -119,11 +120,8 @@ impl Handle {
         let (wake, look) = channel();
         let core = Core {
             satellite: Satellite::new(process, Mode::Permit, AllOn),
-            name,
             own_name: None,
             standing: HashMap::new(),
-            timers: HashMap::new(),
-            due: BTreeMap::new(),
             looks_at: None,
             callees: BTreeSet::new(),
             callers: BTreeSet::new(),
@@ -132,6 +130,7 @@ impl Handle {
         };
         let shared = Arc::new(Shared {
             process,
+            name: Mutex::new(name),
             origin: Instant::now(),
             quiet_at: AtomicU64::new(0),
             inside: AtomicBool::new(false),
@@ -139,6 +138,7 @@ impl Handle {
             last_caller: AtomicU64::new(0),
             wake,
             core: Mutex::new(core),
+            alarms: alarms::Alarms::default(),
             events: events::Events::default(),
             course: OnceLock::new(),
             conditions: Conditions::default(),
@@ -162,19 +162,23 @@ impl Handle {
 
     /// What it says of itself when it joins a session.
     pub fn attach(&self) -> Attach {
-        let core = self.lock();
-        let (name, own_name) = (core.name.clone(), core.own_name.clone());
+        let (name, own_name) = (self.name(), self.lock().own_name.clone());
         Attach { process: self.0.process, name, own_name, pid: std::process::id() }
     }
 
     /// The process's number in any session.
+    #[inline]
     pub fn process(&self) -> ProcessIndex {
         self.0.process
     }
 
     /// The process's name in the session.
     pub fn name(&self) -> ProcessName {
-        self.lock().name.clone()
+        self.0.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_name(&self, name: ProcessName) {
+        *self.0.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
     }
 
     /// How many processes of this name have taken part in the session, this one
@@ -189,11 +193,19 @@ impl Handle {
     }
 
     /// The process's clock.
+    #[inline]
     pub fn now(&self) -> RealTime {
-        RealTime::default() + self.0.origin.elapsed()
+        self.at(Instant::now())
+    }
+
+    /// What the process's clock shows at a moment.
+    #[inline]
+    pub fn at(&self, moment: Instant) -> RealTime {
+        RealTime::default() + moment.saturating_duration_since(self.0.origin)
     }
 
     /// The greatest delay in the process.
+    #[inline]
     pub fn floor(&self) -> Delay {
         match self.0.quiet_at.load(Ordering::Acquire) {
             BUSY => self.lock().satellite.floor(),
@@ -202,6 +214,7 @@ impl Handle {
     }
 
     /// A number for a strand that comes into the process.
+    #[inline]
     pub fn new_strand(&self) -> StrandId {
         StrandId(self.0.next_strand.fetch_add(1, Ordering::Relaxed))
     }
@@ -216,11 +229,15 @@ impl Handle {
     }
 
     /// Another process can call this one from now on.
+    #[inline]
     pub fn accepted(&self, from: ProcessIndex) {
         // Calls mostly come from whom the last one came.
-        if self.0.last_caller.load(Ordering::Acquire) == from.0 {
-            return;
+        if self.0.last_caller.load(Ordering::Acquire) != from.0 {
+            self.accepted_another(from);
         }
+    }
+
+    fn accepted_another(&self, from: ProcessIndex) {
         let mut core = self.lock();
         if core.callers.insert(from) {
             core.satellite.handle_accepted(from);
@@ -243,6 +260,7 @@ impl Handle {
 
     /// A control leaves the process, or ends. From before this is called on, it is
     /// not among those whom the report says to be inside.
+    #[inline]
     pub fn ended(&self, strand: StrandId) {
         if self.0.inside.load(Ordering::SeqCst) {
             let mut core = self.lock();
@@ -273,8 +291,7 @@ impl Handle {
             self.perform(core);
         }
         self.0.inside.store(!core.satellite.nobody_inside(), Ordering::SeqCst);
-        let due = core.due.first_key_value().map(|((at, _), ())| *at);
-        let due = due.into_iter().chain(core.satellite.poll_timeout()).min();
+        let due = core.satellite.poll_timeout();
         // The thread is woken only for what it would sleep through.
         if due.is_some_and(|due| core.looks_at.is_none_or(|looks_at| due < looks_at)) {
             core.looks_at = due;
@@ -301,31 +318,31 @@ impl Handle {
                 Output::Resume { strand, delay, forced } => {
                     if let Some(waiting) = core.standing.remove(&strand) {
                         let _ = waiting.resume.send(Passed { delay, is_free: forced });
-                    } else {
-                        self.ring(core, strand, delay);
                     }
                 }
             }
         }
     }
 
-    /// Brings all due timers to their gate, and says when to look again.
+    /// Wakes whose timer is due, does what else is, and says when to look again.
     fn tend(&self) -> Duration {
+        let alarm = self.0.alarms.ring(self.now());
         let mut core = self.lock();
         let now = self.now();
         if core.satellite.poll_timeout().is_some_and(|due| due <= now) {
             core.satellite.handle_timeout(now);
         }
-        self.bring_due_timers(&mut core, now);
         self.send_events(&core);
         // Whatever is due from here on, this thread knows of it.
         core.looks_at = Some(RealTime::default());
         self.drain(&mut core);
-        let timer = core.due.first_key_value().map(|((at, _), ())| *at);
-        core.looks_at = timer.into_iter().chain(core.satellite.poll_timeout()).min();
+        core.looks_at = core.satellite.poll_timeout();
+        let now = self.now();
+        let alarm = alarm.map(|at| at.since(now).max(alarms::PAUSE));
+        let due = core.looks_at.map(|at| at.since(now));
         let is_watched = self.0.events.is_observed() || self.is_replay();
         let idle = if is_watched { OBSERVED } else { IDLE };
-        core.looks_at.map_or(idle, |next| next.since(self.now()).min(idle))
+        alarm.into_iter().chain(due).fold(idle, Duration::min)
     }
 
     fn send_events(&self, core: &Core) {
@@ -342,7 +359,6 @@ impl Handle {
         let now = self.now();
         let mut core = self.lock();
         core.standing.remove(&strand);
-        Self::disarm(&mut core, strand);
         core.satellite.handle_drop(now, strand);
         self.drain(&mut core);
     }
@@ -356,15 +372,11 @@ impl Core {
             && let Some((strand, gate)) = self.satellite.standing(*number)
         {
             let awaited = self.satellite.awaited(*number);
-            let standing = match (self.standing.get_mut(&strand), self.timers.get(&strand)) {
-                (Some(waiting), _) if !waiting.told => {
-                    waiting.told = true;
-                    Some(Standing { awaited, ..waiting.standing(gate) })
-                }
-                (None, Some(timer)) => Some(timer.standing()),
-                _ => None,
-            };
-            if let Some(standing) = standing {
+            if let Some(waiting) = self.standing.get_mut(&strand)
+                && !waiting.told
+            {
+                waiting.told = true;
+                let standing = Standing { awaited, ..waiting.standing(gate) };
                 send(FromSatellite::Stands { number: *number, standing });
             }
         }
@@ -392,21 +404,4 @@ fn keep(shared: &Weak<Shared>, look: &Receiver<()>) {
         let Some(shared) = shared.upgrade() else { return };
         wait = Handle(shared).tend();
     }
-}
-
-/// A timer on the clock of a control.
-pub struct TimerOf<'a> {
-    /// Whose.
-    pub control: &'a ControlId,
-    /// Where the control may still have an effect.
-    pub stack: &'a Stack,
-    /// Its delay.
-    pub delay: Delay,
-    /// When the timer runs out.
-    pub due: VirtualTime,
-    /// What happens then.
-    pub gate: Gate,
-    /// Whether the rule does not concern it: a sleep of a control that the user has
-    /// let go on anyway.
-    pub is_free: bool,
 }

@@ -1,11 +1,12 @@
 //! The debugger inside each process.
 //!
 //! [`logic`] decides and is pure: no async, no clocks, no I/O, no randomness.
-//! [`driver`] runs it, [`link`] keeps the way to central, and [`recorder`] writes down
-//! what happens.
+//! [`driver`] runs it, [`link`] keeps the way to central, [`recorder`] writes down
+//! what happens, and [`roster`] keeps what calls use again and again.
 
 mod conditions;
 pub mod driver;
 pub mod link;
 pub mod logic;
 pub mod recorder;
+pub mod roster;

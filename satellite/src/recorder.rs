@@ -105,10 +105,15 @@ impl Recorder {
         self.0.state().so_far
     }
 
+    /// Whether the log has not ended.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.0.is_over.load(Ordering::SeqCst)
+    }
+
     /// Others must not hear of an event that is not in the log: if the log has ended it
     /// waits until the logs of all have, or until the process is gone.
     pub(crate) async fn may_be_known(&self) {
-        if self.0.is_over.load(Ordering::SeqCst) {
+        if !self.is_open() {
             let mut goes_on = self.0.goes_on.subscribe();
             // Nobody is there to tell if the process ends.
             let _ = timeout(LEASE, goes_on.wait_for(|goes_on| *goes_on)).await;

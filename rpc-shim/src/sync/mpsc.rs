@@ -55,7 +55,7 @@ struct Message<T> {
 
 impl<T> Message<T> {
     fn new(body: T) -> Self {
-        Self { from: control::on_course().map(|control| control.id.clone()), body }
+        Self { from: control::on_course().map(|control| control.id()), body }
     }
 }
 

@@ -63,6 +63,13 @@ impl Perturbation {
     }
 }
 
+impl Running {
+    /// Whether events wait for something else than the rule and breakpoints.
+    pub(super) fn has_turns(&self) -> bool {
+        self.perturbation.is_some() || self.replay.is_some() || self.baton.is_some()
+    }
+}
+
 pub(super) struct Running {
     pub(super) recorder: Option<Recorder>,
     pub(super) perturbation: Option<Perturbation>,
@@ -82,11 +89,13 @@ impl Handle {
     }
 
     /// Whether its events are recorded, shaken or follow a recording.
+    #[inline]
     pub fn has_course(&self) -> bool {
         self.0.course.get().is_some()
     }
 
     /// Whether it follows a recording.
+    #[inline]
     pub fn is_replay(&self) -> bool {
         self.replay().is_some()
     }
@@ -96,14 +105,17 @@ impl Handle {
         self.replay().map(Replay::progress)
     }
 
+    #[inline]
     pub(super) fn replay(&self) -> Option<&Replay> {
         self.0.course.get()?.replay.as_ref()
     }
 
+    #[inline]
     pub(super) fn baton(&self) -> Option<&Baton> {
         self.0.course.get()?.baton.as_ref()
     }
 
+    #[inline]
     pub(super) fn recorder(&self) -> Option<&Recorder> {
         self.0.course.get()?.recorder.as_ref()
     }

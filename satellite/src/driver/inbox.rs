@@ -33,7 +33,8 @@ impl Inbox {
         let Some(handle) = self.handle() else { return };
         match message {
             FromCentral::Welcome { name, start } => handle.change(|core| {
-                (core.name, core.start) = (name, start);
+                handle.set_name(name);
+                core.start = start;
                 core.satellite.handle_attached(handle.now());
                 for &to in &core.callees {
                     core.satellite.handle_connected(to);

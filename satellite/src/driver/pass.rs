@@ -2,6 +2,7 @@
 //! load, nothing is built and nobody is asked. Calls are moved about with all that they
 //! may ever have to wait for: so what few of them need is in boxes, made when it is needed.
 
+use std::future::{Ready, ready};
 use std::sync::atomic::Ordering;
 
 use ddbx_protocol::attach::VALUE_BYTES_MAX;
@@ -9,6 +10,7 @@ use ddbx_protocol::{
     AllOn, BreakpointId, Condition, ControlId, Delay, EventKind, EventNumber, Gate, RealTime,
     Stack, VirtualTime,
 };
+use futures::future::{BoxFuture, Either};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -17,11 +19,20 @@ use crate::logic::Verdict;
 use crate::logic::clock;
 use crate::logic::strand::{Strand, StrandId};
 
+/// Somebody whose name is made when it is asked for.
+pub trait Named: Sync {
+    /// The name.
+    fn id(&self) -> ControlId;
+}
+
+/// What mostly is there at once, and otherwise later.
+pub type Step<'a, T> = Either<Ready<T>, BoxFuture<'a, T>>;
+
 /// Who comes to a gate.
 #[derive(Clone, Copy)]
 pub struct Visit<'a> {
     /// Whose control.
-    pub control: &'a ControlId,
+    pub control: &'a dyn Named,
     /// Where it may still have an effect.
     pub stack: &'a Stack,
     /// Its delay; none for a control from outside, which takes over one.
@@ -68,6 +79,12 @@ fn bounded(value: &Value) -> String {
     }
 }
 
+impl Named for ControlId {
+    fn id(&self) -> ControlId {
+        self.clone()
+    }
+}
+
 impl Handle {
     /// A strand comes to a gate. What a breakpoint would see is captured now, and
     /// only if one is there.
@@ -88,23 +105,44 @@ impl Handle {
     }
 
     /// It passes the gate, now or when it may: that is an event, which has a number.
-    pub async fn pass(
+    pub fn pass<'a>(
+        &'a self,
+        visit: Visit<'a>,
+        arrival: Arrival,
+        event: impl FnOnce() -> EventKind + Send + 'a,
+    ) -> Step<'a, (Passed, EventNumber)> {
+        let (passed, recorder) = match (arrival, self.0.course.get()) {
+            (Arrival::Quiet(passed), None) => (passed, None),
+            (Arrival::Quiet(passed), Some(course)) if !course.has_turns() => {
+                (passed, course.recorder.as_ref())
+            }
+            (arrival, _) => {
+                return Either::Right(Box::pin(self.pass_in_turn(visit, arrival, event)));
+            }
+        };
+        let number = self.note(passed.delay, event);
+        match recorder.filter(|recorder| !recorder.is_open()) {
+            None => Either::Left(ready((passed, number))),
+            Some(recorder) => Either::Right(Box::pin(async move {
+                recorder.may_be_known().await;
+                (passed, number)
+            })),
+        }
+    }
+
+    async fn pass_in_turn(
         &self,
         visit: Visit<'_>,
         arrival: Arrival,
         event: impl FnOnce() -> EventKind,
     ) -> (Passed, EventNumber) {
-        let Some(course) = self.0.course.get() else {
-            let passed = self.judge(visit, arrival).await;
-            return (passed, self.note(passed.delay, event));
-        };
         let kind = event();
         self.shake(|| kind.clone()).await;
-        let Some(replay) = &course.replay else {
+        let Some(replay) = self.replay() else {
             let passed = self.judge(visit, arrival).await;
             return (passed, self.note_alone(passed.delay, || kind).await);
         };
-        let turn = Box::pin(replay.turn(kind)).await;
+        let turn = replay.turn(kind).await;
         let passed = self.judge(visit, arrival).await;
         (passed, turn.happens(self, passed.delay))
     }
@@ -113,7 +151,7 @@ impl Handle {
         match arrival {
             Arrival::Quiet(passed) => passed,
             Arrival::Judge(arrived) => {
-                let passed = Box::pin(self.stand(visit, *arrived)).await;
+                let passed = self.stand(visit, *arrived).await;
                 Passed { is_free: passed.is_free || visit.is_free, ..passed }
             }
         }
@@ -122,7 +160,10 @@ impl Handle {
     /// The delay of a strand that has waited since its clock showed `began`, and was
     /// woken by nobody knows whom: it is charged as if by whoever is furthest behind.
     pub fn woken_by_anybody(&self, began: VirtualTime, delay: Delay) -> Delay {
-        woken(self.now(), began, delay, self.floor())
+        match self.floor() {
+            floor if floor <= delay => delay,
+            floor => woken(self.now(), began, delay, floor),
+        }
     }
 
     /// Whether a breakpoint waits for such an event.
@@ -149,11 +190,11 @@ impl Handle {
         Arrived { strand, gate, captured, conditions }
     }
 
-    async fn stand(&self, visit: Visit<'_>, arrived: Arrived) -> Passed {
+    pub(super) async fn stand(&self, visit: Visit<'_>, arrived: Arrived) -> Passed {
         let Arrived { mut strand, gate, captured, conditions } = arrived;
         if let Some(captured) = captured.as_ref().filter(|_| !conditions.is_empty()) {
             let watched = self.0.report.watched();
-            let who = (self.name(), visit.control);
+            let who = (self.name(), &visit.control.id());
             strand.met = self.0.conditions.holding(conditions, captured, watched, who).await;
         }
         let (resume, resumed) = oneshot::channel();
@@ -172,7 +213,7 @@ impl Handle {
                 self.drain(&mut core);
                 return Passed { delay, is_free: false };
             }
-            let control = visit.control.clone();
+            let control = visit.control.id();
             core.standing.insert(strand.id, Waiting { resume, control, captured, told: false });
             self.drain(&mut core);
         }
@@ -211,10 +252,10 @@ pub enum Arrival {
 
 /// What there is to judge.
 pub struct Arrived {
-    strand: Strand,
-    gate: Gate,
-    captured: Option<Captured>,
-    conditions: Vec<(BreakpointId, Condition)>,
+    pub(super) strand: Strand,
+    pub(super) gate: Gate,
+    pub(super) captured: Option<Captured>,
+    pub(super) conditions: Vec<(BreakpointId, Condition)>,
 }
 
 /// Tells the satellite when a strand that stands still is dropped.

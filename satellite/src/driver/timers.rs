@@ -1,163 +1,149 @@
 //! Timers on the clocks of controls: deadlines, sleeps, leases.
 
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use ddbx_protocol::session::HEARTBEAT;
-use ddbx_protocol::{ControlId, Delay, EventKind, Gate, RealTime, Standing, VirtualTime};
-use tokio::sync::oneshot;
+use ddbx_protocol::{Delay, EventKind, Gate, Stack, VirtualTime};
 
-use super::{Core, Handle, TimerOf};
-use crate::logic::Verdict;
-use crate::logic::strand::{Strand, StrandId};
+use super::alarms::Alarm;
+use super::pass::{Arrived, Named, Visit};
+use super::{Captured, Handle};
+use crate::logic::strand::Strand;
 
-pub(super) struct Timer {
-    strand: Strand,
-    control: ControlId,
-    gate: Gate,
-    due: VirtualTime,
-    /// Under which it is found among the due ones.
-    at: RealTime,
-    fire: oneshot::Sender<Delay>,
-}
-
-impl Timer {
-    pub(super) fn standing(&self) -> Standing {
-        let (gate, control) = (self.gate.clone(), self.control.clone());
-        Standing { gate, control, args: None, result: None, awaited: None }
-    }
+/// A timer on the clock of a control.
+pub struct TimerOf<'a> {
+    /// Whose.
+    pub control: &'a dyn Named,
+    /// Where the control may still have an effect.
+    pub stack: &'a Stack,
+    /// Its delay.
+    pub delay: Delay,
+    /// When the timer runs out.
+    pub due: VirtualTime,
+    /// What happens then.
+    pub gate: Gate,
+    /// Whether the rule does not concern it: a sleep of a control that the user has
+    /// let go on anyway.
+    pub is_free: bool,
 }
 
 impl Handle {
     /// A timer on a strand's clock. Awaiting it yields the strand's delay when it
     /// has run out and was allowed to; dropping it disarms it.
-    pub fn arm(&self, timer: TimerOf<'_>) -> Armed {
-        let TimerOf { control, stack, delay, due, gate, is_free } = timer;
-        let (id, control) = (self.new_strand(), control.clone());
-        let strand = Strand { is_branch: true, is_free, ..Strand::new(id, stack.clone(), delay) };
-        if self.is_replay() {
-            let (handle, length) = (self.clone(), due.since(self.now() - delay));
-            return Armed::InTurn(Box::new(Replayed { handle, strand, control, gate, length }));
-        }
-        self.set(strand, control, gate, due)
+    pub fn arm<'a>(&'a self, timer: TimerOf<'a>) -> Armed<'a> {
+        let runs = match self.is_replay() {
+            true => Runs::InTurn(timer.due.since(self.now() - timer.delay)),
+            false => Runs::Set(self.0.alarms.take()),
+        };
+        let armed = Armed { satellite: self, timer, runs };
+        armed.set(Duration::ZERO);
+        armed
     }
+}
 
-    fn set(&self, strand: Strand, control: ControlId, gate: Gate, due: VirtualTime) -> Armed {
-        let (fire, fired) = oneshot::channel();
-        let (id, at) = (strand.id, due + strand.delay);
-        let mut core = self.lock();
-        core.timers.insert(id, Timer { strand, control, gate, due, at, fire });
-        core.due.insert((at, id), ());
-        self.drain(&mut core);
-        drop(core);
-        Armed::Set { handle: self.clone(), id, fired }
-    }
-
-    /// A timer has passed its gate. If its delay has grown while it did not stand
-    /// still, central is lost and it is not due yet. A deadline then gets some more
-    /// time: others may find out a little later, and what it waits for goes on only
-    /// then.
-    pub(super) fn ring(&self, core: &mut Core, id: StrandId, delay: Delay) {
-        let Some(timer) = core.timers.get_mut(&id) else { return };
-        timer.strand.delay = delay;
-        if self.now() - delay < timer.due {
-            let more = if timer.gate == Gate::Deadline { HEARTBEAT } else { Duration::ZERO };
-            timer.at = timer.due + delay + more;
-            core.due.insert((timer.at, id), ());
-        } else if let Some(timer) = core.timers.remove(&id) {
-            let _ = timer.fire.send(delay);
-        }
-    }
-
-    pub(super) fn disarm(core: &mut Core, id: StrandId) {
-        if let Some(timer) = core.timers.remove(&id) {
-            core.due.remove(&(timer.at, id));
-        }
-    }
-
-    pub(super) fn bring_due_timers(&self, core: &mut Core, now: RealTime) {
-        while let Some(entry) = core.due.first_entry().filter(|entry| entry.key().0 <= now) {
-            let ((_, id), ()) = entry.remove_entry();
-            let Some(timer) = core.timers.get(&id) else { continue };
-            let (strand, gate) = (timer.strand.clone(), timer.gate.clone());
-            if let Verdict::Go(delay) = core.satellite.handle_event(now, &strand, &gate) {
-                self.ring(core, id, delay);
-            }
-        }
-    }
+/// What a future comes to before the moment of a timer has come. Then, and in a replay,
+/// there is more to it: see [`Armed::fired`].
+pub async fn before<F: Future>(timer: &Armed<'_>, mut future: Pin<&mut F>) -> Option<F::Output> {
+    let Runs::Set(alarm) = &timer.runs else { return None };
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => alarm.poll_rang(context).map(|()| None),
+    })
+    .await
 }
 
 /// A timer that is running.
-pub enum Armed {
+pub struct Armed<'a> {
+    satellite: &'a Handle,
+    timer: TimerOf<'a>,
+    runs: Runs,
+}
+
+enum Runs {
     /// By the clock of its strand.
-    Set {
-        /// Where.
-        handle: Handle,
-        /// Whose.
-        id: StrandId,
-        /// Hears when.
-        fired: oneshot::Receiver<Delay>,
-    },
-    /// In a replay: it runs out when it did. One that did not is set when all has
-    /// happened again.
-    InTurn(Box<Replayed>),
+    Set(Alarm),
+    /// In a replay, and for so long: it runs out when it did. One that did not is set
+    /// when all has happened again.
+    InTurn(Duration),
 }
 
-/// A timer of a replay.
-pub struct Replayed {
-    handle: Handle,
-    strand: Strand,
-    control: ControlId,
-    gate: Gate,
-    /// How long it runs.
-    length: Duration,
-}
-
-impl Armed {
+impl Armed<'_> {
     /// Waits until it has run out, which is this event; the delay of its strand then.
     pub async fn fired(&mut self, event: impl FnOnce() -> EventKind) -> Delay {
-        match self {
-            Self::InTurn(timer) => {
-                let kind = event();
-                if let Some(delay) = Box::pin(timer.has_its_turn(kind.clone())).await {
-                    return delay;
-                }
-                *self = timer.set();
-                Box::pin(self.rings(|| kind)).await
+        match &self.runs {
+            Runs::Set(alarm) => {
+                alarm.rang().await;
+                Box::pin(self.comes_due(event)).await
             }
-            Self::Set { .. } => self.rings(event).await,
+            Runs::InTurn(_) => Box::pin(self.has_its_turn(event())).await,
         }
     }
 
-    async fn rings(&mut self, event: impl FnOnce() -> EventKind) -> Delay {
-        // If nobody is left to ring it, it never rings.
-        let Self::Set { handle, fired, .. } = self else { return std::future::pending().await };
-        let Ok(delay) = fired.await else { return std::future::pending().await };
-        handle.note_alone(delay, event).await;
-        delay
+    /// It passes its gate. If its delay has grown while it did not stand still, central
+    /// is lost and it is not due yet. A deadline then gets some more time: others may
+    /// find out a little later, and what it waits for goes on only then.
+    async fn comes_due(&mut self, event: impl FnOnce() -> EventKind) -> Delay {
+        loop {
+            self.timer.delay = self.passes().await;
+            if self.satellite.now() - self.timer.delay >= self.timer.due {
+                break;
+            }
+            let is_deadline = self.timer.gate == Gate::Deadline;
+            self.set(if is_deadline { HEARTBEAT } else { Duration::ZERO });
+            let Runs::Set(alarm) = &self.runs else { break };
+            alarm.rang().await;
+        }
+        self.satellite.note_alone(self.timer.delay, event).await;
+        self.timer.delay
     }
-}
 
-impl Replayed {
+    async fn passes(&self) -> Delay {
+        let TimerOf { control, stack, delay, is_free, .. } = self.timer;
+        let gate = self.timer.gate.clone();
+        let strand = Strand::new(self.satellite.new_strand(), stack.clone(), delay);
+        let strand = Strand { is_branch: true, is_free, ..strand };
+        let arrived = Arrived { strand, gate, captured: None::<Captured>, conditions: Vec::new() };
+        let visit = Visit { control, stack, delay: Some(delay), is_free, inside: None };
+        self.satellite.stand(visit, arrived).await.delay
+    }
+
     /// Waits for its turn; if it was recorded that it runs out, it does.
-    async fn has_its_turn(&self, event: EventKind) -> Option<Delay> {
-        let turn = self.handle.replay()?.turn(event).await;
-        turn.is_recorded().then(|| {
-            turn.happens(&self.handle, self.strand.delay);
-            self.strand.delay
-        })
+    async fn has_its_turn(&mut self, event: EventKind) -> Delay {
+        if let Some(replay) = self.satellite.replay() {
+            let turn = replay.turn(event.clone()).await;
+            if turn.is_recorded() {
+                turn.happens(self.satellite, self.timer.delay);
+                return self.timer.delay;
+            }
+        }
+        if let Runs::InTurn(length) = self.runs {
+            self.timer.due = (self.satellite.now() - self.timer.delay) + length;
+            self.runs = Runs::Set(self.satellite.0.alarms.take());
+            self.set(Duration::ZERO);
+        }
+        if let Runs::Set(alarm) = &self.runs {
+            alarm.rang().await;
+        }
+        self.comes_due(|| event).await
     }
 
-    /// The same timer by the clock of its strand, from now on.
-    fn set(&self) -> Armed {
-        let due = (self.handle.now() - self.strand.delay) + self.length;
-        self.handle.set(self.strand.clone(), self.control.clone(), self.gate.clone(), due)
+    /// Sets it for when it is due, or some time later.
+    fn set(&self, more: Duration) {
+        let Runs::Set(alarm) = &self.runs else { return };
+        let at = self.timer.due + self.timer.delay + more;
+        if self.satellite.0.alarms.set(alarm, at) {
+            let _ = self.satellite.0.wake.send(());
+        }
     }
 }
 
-impl Drop for Armed {
+impl Drop for Armed<'_> {
     fn drop(&mut self) {
-        if let Self::Set { handle, id, .. } = self {
-            handle.forget(*id);
+        if let Runs::Set(alarm) = &self.runs {
+            self.satellite.0.alarms.give_back(alarm);
         }
     }
 }

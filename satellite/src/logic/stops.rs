@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
-use std::sync::Arc;
 
 use ddbx_protocol::{Delay, RealTime, Stack, StopReason, ToCentral, VirtualTime};
 
@@ -35,7 +34,7 @@ impl Stop {
 
     /// Where it may still have an effect.
     pub(super) fn stack(&self) -> Stack {
-        if self.counts { self.strand.stack.clone() } else { Stack(Arc::new([])) }
+        if self.counts { self.strand.stack.clone() } else { Stack::default() }
     }
 
     pub(super) fn as_message(&self, now: RealTime, number: u64) -> ToCentral {

@@ -104,7 +104,7 @@ impl World<'_> {
             caller_process,
             callee,
             method,
-            stack: stack.call(ProcessIndex(callee as u64)),
+            stack: stack.clone().call(ProcessIndex(callee as u64)),
             request_delay: delay,
             response_delay: delay,
             cancel_delay: delay,

@@ -1,0 +1,130 @@
+//! The controls that are in a process. Each has a seat, which others take after it: so
+//! calls make no room for them and do not wait for each other, and whoever asks who is
+//! here looks at all seats.
+
+use std::mem;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ddbx_satellite::logic::strand::StrandId;
+use ddbx_satellite::roster::Roster;
+
+use crate::control::{Control, Here};
+
+/// In how many groups the keys of those who are here are counted.
+const GROUPS: usize = 1024;
+
+/// Where a control is found: the trace context that its handler was given, which a
+/// handler passes on also where its task is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    trace: u128,
+    span: u64,
+}
+
+impl Key {
+    pub(crate) fn of(ctx: &tarpc::context::Context) -> Self {
+        let context = &ctx.trace_context;
+        Self { trace: u128::from(context.trace_id), span: u64::from(context.span_id) }
+    }
+
+    /// One that no context leads to.
+    pub(crate) fn unique(strand: StrandId) -> Self {
+        Self { trace: u128::MAX, span: strand.0 }
+    }
+}
+
+pub(crate) struct Seats {
+    roster: Roster<Seat>,
+    /// How many are here of each group of keys: most calls are made by nobody who is.
+    present: Box<[AtomicU32]>,
+}
+
+/// Where a control is, or its room is kept for the next one.
+#[derive(Default)]
+pub(crate) struct Seat(Mutex<Seated>);
+
+#[derive(Default)]
+enum Seated {
+    #[default]
+    Nobody,
+    Kept(Arc<Control>),
+    Present(Arc<Control>),
+}
+
+impl Default for Seats {
+    fn default() -> Self {
+        let present = (0..GROUPS).map(|_| AtomicU32::default()).collect();
+        Self { roster: Roster::default(), present }
+    }
+}
+
+impl Seats {
+    /// A control comes into the process.
+    pub(crate) fn take(&self, key: Key, control: Control) -> (Arc<Seat>, Arc<Control>) {
+        let seat = self.roster.take();
+        let control = {
+            let mut seated = seat.lock();
+            let kept = match mem::take(&mut *seated) {
+                Seated::Kept(mut room) => match Arc::get_mut(&mut room) {
+                    Some(inside) => {
+                        *inside = control;
+                        room
+                    }
+                    // Whoever left it is not quite out of the door.
+                    None => Arc::new(control),
+                },
+                _ => Arc::new(control),
+            };
+            *seated = Seated::Present(kept.clone());
+            kept
+        };
+        self.group(key).fetch_add(1, Ordering::SeqCst);
+        (seat, control)
+    }
+
+    /// A seat is free again.
+    pub(crate) fn give_back(&self, key: Key, seat: &Arc<Seat>) {
+        self.group(key).fetch_sub(1, Ordering::SeqCst);
+        self.roster.give_back(seat.clone());
+    }
+
+    /// Whoever has this key, if it is here.
+    pub(crate) fn find(&self, key: Key) -> Option<Arc<Control>> {
+        match self.group(key).load(Ordering::SeqCst) {
+            0 => None,
+            _ => self.all().into_iter().find(|control| control.has(key)),
+        }
+    }
+
+    /// All who are here.
+    pub(crate) fn all(&self) -> Vec<Arc<Control>> {
+        let mut all = Vec::new();
+        self.roster.for_each(|seat| {
+            if let Seated::Present(control) = &*seat.lock() {
+                all.push(control.clone());
+            }
+        });
+        all
+    }
+
+    fn group(&self, key: Key) -> &AtomicU32 {
+        &self.present[key.span as usize % GROUPS]
+    }
+}
+
+impl Seat {
+    /// A control leaves: its room is kept if nobody else still needs what is in it, which
+    /// is returned then.
+    pub(crate) fn leave(&self, control: &mut Arc<Control>) -> Option<Here> {
+        let mut seated = self.lock();
+        *seated = Seated::Nobody;
+        let here = Arc::get_mut(control)?.take();
+        *seated = Seated::Kept(control.clone());
+        here
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seated> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,182 @@
+//! Moments that tasks wait for. Nearly all of them never come: the answer is there before
+//! its deadline. So setting one and taking it back costs next to nothing, and nobody keeps
+//! them in order: the satellite's thread looks through all of them when the earliest that
+//! there was may have come.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use ddbx_protocol::RealTime;
+use futures::task::AtomicWaker;
+
+use crate::roster::Roster;
+
+/// How long the thread sleeps at least, however many moments come: to look through very
+/// many of them takes its time, too.
+pub(super) const PAUSE: Duration = Duration::from_micros(250);
+
+/// It is not set.
+const NEVER: i64 = i64::MAX;
+
+/// It has come.
+const RANG: i64 = i64::MAX - 1;
+
+#[derive(Default)]
+pub(super) struct Alarms {
+    roster: Roster<Slot>,
+    /// When the thread looks next.
+    looks_at: LooksAt,
+}
+
+struct LooksAt(AtomicI64);
+
+impl Default for LooksAt {
+    fn default() -> Self {
+        Self(AtomicI64::new(NEVER))
+    }
+}
+
+struct Slot {
+    at: AtomicI64,
+    waker: AtomicWaker,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self { at: AtomicI64::new(NEVER), waker: AtomicWaker::new() }
+    }
+}
+
+impl Alarms {
+    /// One that is not set yet.
+    pub(super) fn take(&self) -> Alarm {
+        Alarm(self.roster.take())
+    }
+
+    /// Sets it. True if the thread would sleep through it, and must be told.
+    ///
+    /// The thread forgets when it wanted to look, then looks, then decides when to look
+    /// again. So of the thread and whoever sets an alarm at the same time at least one
+    /// sees what the other has done.
+    pub(super) fn set(&self, alarm: &Alarm, at: RealTime) -> bool {
+        let at = at.as_nanos().min(RANG - 1);
+        alarm.0.at.store(at, Ordering::SeqCst);
+        at < self.looks_at.0.load(Ordering::SeqCst)
+            && at < self.looks_at.0.fetch_min(at, Ordering::SeqCst)
+    }
+
+    /// It is not needed any longer.
+    pub(super) fn give_back(&self, alarm: &Alarm) {
+        alarm.0.at.store(NEVER, Ordering::SeqCst);
+        // Whoever waited for it shall not be kept.
+        alarm.0.waker.take();
+        self.roster.give_back(alarm.0.clone());
+    }
+
+    /// Wakes whoever waits for a moment that has come, if it is time to look; when it is
+    /// time to look again.
+    pub(super) fn ring(&self, now: RealTime) -> Option<RealTime> {
+        let now = now.as_nanos();
+        let looks_at = self.looks_at.0.load(Ordering::SeqCst);
+        if looks_at > now {
+            return (looks_at != NEVER).then(|| RealTime::from_nanos(looks_at));
+        }
+        self.looks_at.0.store(NEVER, Ordering::SeqCst);
+        let mut next = NEVER;
+        self.roster.for_each(|slot| {
+            let at = slot.at.load(Ordering::SeqCst);
+            // If it is set anew meanwhile, whoever does so says when to look.
+            let (seq, any) = (Ordering::SeqCst, Ordering::Relaxed);
+            if at <= now && slot.at.compare_exchange(at, RANG, seq, any).is_ok() {
+                slot.waker.wake();
+            } else if at < RANG {
+                next = next.min(at);
+            }
+        });
+        let next = self.looks_at.0.fetch_min(next, Ordering::SeqCst).min(next);
+        (next != NEVER).then(|| RealTime::from_nanos(next))
+    }
+}
+
+/// A moment that somebody waits for.
+pub(super) struct Alarm(Arc<Slot>);
+
+impl Alarm {
+    /// Waits until it has come.
+    pub(super) async fn rang(&self) {
+        poll_fn(|context| self.poll_rang(context)).await
+    }
+
+    pub(super) fn poll_rang(&self, context: &mut Context<'_>) -> Poll<()> {
+        let has_come = || self.0.at.load(Ordering::SeqCst) == RANG;
+        if has_come() {
+            return Poll::Ready(());
+        }
+        self.0.waker.register(context.waker());
+        if has_come() { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Waker;
+
+    use super::*;
+
+    fn at(nanos: i64) -> RealTime {
+        RealTime::from_nanos(nanos)
+    }
+
+    fn rang(alarm: &Alarm) -> bool {
+        pin!(alarm.rang()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn the_thread_is_told_only_of_what_it_would_sleep_through() {
+        let alarms = Alarms::default();
+        let (one, other) = (alarms.take(), alarms.take());
+        assert!(alarms.set(&one, at(100)));
+        assert!(!alarms.set(&other, at(200)));
+        alarms.give_back(&one);
+        assert_eq!(alarms.ring(at(50)), Some(at(100)), "it does not look before its time");
+        assert_eq!(alarms.ring(at(100)), Some(at(200)), "what was given back is not looked at");
+        assert!(!rang(&other));
+        assert_eq!(alarms.ring(at(200)), None);
+        assert!(rang(&other));
+        assert!(alarms.set(&other, at(300)) && !rang(&other), "it can be set again");
+    }
+
+    /// None is lost, however they are set while the thread looks.
+    #[test]
+    fn all_of_them_ring() {
+        let alarms = Alarms::default();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    alarms.ring(at(1_000));
+                }
+            });
+            let setters: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        for round in 0..20_000 {
+                            let alarm = alarms.take();
+                            alarms.set(&alarm, at(round % 1_000));
+                            while !rang(&alarm) {
+                                std::hint::spin_loop();
+                            }
+                            alarms.give_back(&alarm);
+                        }
+                    })
+                })
+                .collect();
+            setters.into_iter().for_each(|setter| setter.join().unwrap());
+            done.store(true, Ordering::SeqCst);
+        });
+    }
+}
