@@ -16,8 +16,6 @@ use ddbx_protocol::{
 use ddbx_satellite::driver::{Handle, Named};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::load_balance::SameHash;
-
 /// How many different beginnings are counted. After that counting starts anew.
 const ROOTS_MAX: usize = 64 * 1024;
 
@@ -188,11 +186,11 @@ pub(crate) fn clean(name: &str) -> String {
 
 /// The names that a thread has made: each is made once, and is known to be met where it
 /// was met last.
-struct Made<N>(HashMap<String, (N, Option<ProcessIndex>), SameHash>);
+struct Made<N>(BTreeMap<String, (N, Option<ProcessIndex>)>);
 
 impl<N> Default for Made<N> {
     fn default() -> Self {
-        Self(HashMap::default())
+        Self(BTreeMap::new())
     }
 }
 
