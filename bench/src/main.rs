@@ -13,6 +13,7 @@ mod recording;
 mod screen;
 mod session;
 mod shop;
+mod stats;
 mod usage;
 mod verdict;
 
@@ -32,6 +33,9 @@ struct Cli {
 enum Table {
     /// A call in memory: bare, wrapped without a session, in a session
     Calls,
+    /// Calls whose instructions are counted
+    #[command(hide = true)]
+    Count(calls::CountArgs),
     /// The satellite's answer to an event when nobody is held: time, allocations
     Decision,
     /// Algorithm D offline: time against sorting, growth, memory
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let passed = match &cli.table {
         Table::Calls => calls::run(cli.json),
+        Table::Count(args) => ended_well("calls", calls::count(args)),
         Table::Decision => decision::run(cli.json),
         Table::Plan(args) => plan::run(args, cli.json),
         Table::Recording(args) => recording::run(args, cli.json),
