@@ -7,13 +7,12 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use ddbx::Process;
-use futures::StreamExt as _;
 use tarpc::client::stub::Stub;
 use tarpc::context::Context;
-use tarpc::server::{BaseChannel, Channel as _};
 use tarpc::{client, context};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::peers::server::execute;
 use crate::stats::{Spread, median};
 use crate::verdict::{Verdict, at_most, known, report};
 
@@ -58,15 +57,11 @@ enum Variant {
     ByControl,
 }
 
-/// A channel to a service. (A macro, because only for a concrete one it is known that
-/// its calls can go to another thread.)
+/// A channel to a service.
 macro_rules! connect {
     ($service:expr) => {{
         let (near, far) = tarpc::transport::channel::unbounded();
-        let calls = BaseChannel::with_defaults(far).execute($service);
-        tokio::spawn(calls.for_each(|call| async {
-            tokio::spawn(call);
-        }));
+        execute!(far, $service);
         client::new(client::Config::default(), near).spawn()
     }};
 }

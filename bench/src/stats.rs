@@ -1,9 +1,9 @@
 //! What many windows say together.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The middle of some values, and how far apart they are.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Spread {
     pub median: f64,
     pub quartile: f64,
