@@ -5,17 +5,28 @@
 
 use std::time::Instant;
 
+use clap::ValueEnum;
 use ddbx::Process;
-use futures::StreamExt as _;
 use tarpc::client::stub::Stub;
 use tarpc::context::Context;
-use tarpc::server::{BaseChannel, Channel as _};
 use tarpc::{client, context};
+use tokio::runtime::{Builder, Runtime};
 
-use crate::verdict::{at_most, report};
+use crate::peers::server::execute;
+use crate::stats::{Spread, median};
+use crate::verdict::{Verdict, at_most, known, report};
 
-const WINDOWS: usize = 60;
+mod instructions;
+
+pub use instructions::{CountArgs, count};
+
+const WINDOWS: usize = 100;
 const CALLS: u32 = 1_000;
+/// Until pools are filled and tables have grown.
+const WARM_UP: u32 = 5_000;
+
+const ALONE_NANOS_MAX: f64 = 100.0;
+const ATTACHED_NANOS_MAX: f64 = 500.0;
 
 #[tarpc::service]
 trait Echo {
@@ -31,70 +42,145 @@ impl Echo for Server {
     }
 }
 
-/// A channel to a service. (A macro, because only for a concrete one it is known that
-/// its calls can go to another thread.)
+/// What is called how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Variant {
+    /// tarpc without anything
+    Bare,
+    /// The same once more
+    Again,
+    /// Wrapped, without a session
+    Alone,
+    /// In a session, nobody held; calls come from outside
+    Attached,
+    /// The same; calls come from a control
+    ByControl,
+}
+
+/// A channel to a service.
 macro_rules! connect {
     ($service:expr) => {{
         let (near, far) = tarpc::transport::channel::unbounded();
-        let calls = BaseChannel::with_defaults(far).execute($service);
-        tokio::spawn(calls.for_each(|call| async {
-            tokio::spawn(call);
-        }));
+        execute!(far, $service);
         client::new(client::Config::default(), near).spawn()
     }};
 }
 
-/// Prints what is added to a call; true if the goals are met.
-pub fn run(json: bool) -> bool {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let [bare, again, alone, attached] = runtime.expect("a runtime").block_on(measure());
-    let verdicts = [
-        at_most("bare tarpc, nanoseconds per call", bare, f64::INFINITY),
-        at_most("bare tarpc again, added", again - bare, f64::INFINITY),
-        at_most("wrapped, without a session, added", alone - bare, 100.0),
-        at_most("in a session, nobody held, added", attached - bare, 500.0),
-    ];
-    report(&verdicts, json)
+/// All that are called.
+struct Clients {
+    bare: EchoClient,
+    again: EchoClient,
+    alone: EchoClient<ddbx::Client<EchoRequest, EchoResponse>>,
+    attached: EchoClient<ddbx::Client<EchoRequest, EchoResponse>>,
+    caller: Process,
+    _session: ddbx::test::Session,
 }
 
-async fn measure() -> [f64; 4] {
-    let session = ddbx::test::session().await;
-    let process = Process::without_session("alone");
-    let bare = EchoClient::from(connect!(Server.serve()));
-    let again = EchoClient::from(connect!(Server.serve()));
-    let alone = EchoClient::from(process.client(connect!(process.serve(Server.serve()))));
-    let (caller, callee) = (session.process("caller"), session.process("callee"));
-    let attached = EchoClient::from(caller.client(connect!(callee.serve(Server.serve()))));
-    let mut samples: [Vec<f64>; 4] = Default::default();
-    for window in 0..WINDOWS {
-        let mut order = [0, 1, 2, 3];
-        if window % 2 == 1 {
-            order.reverse();
-        }
-        for variant in order {
-            let nanos = match variant {
-                0 => nanos_per_call(&bare).await,
-                1 => nanos_per_call(&again).await,
-                2 => nanos_per_call(&alone).await,
-                _ => nanos_per_call(&attached).await,
-            };
-            samples[variant].push(nanos);
+impl Clients {
+    async fn connected() -> Self {
+        let session = ddbx::test::session().await;
+        let process = Process::without_session("alone");
+        let (caller, callee) = (session.process("caller"), session.process("callee"));
+        let attached = connect!(callee.serve(Server.serve()));
+        Self {
+            bare: EchoClient::from(connect!(Server.serve())),
+            again: EchoClient::from(connect!(Server.serve())),
+            alone: EchoClient::from(process.client(connect!(process.serve(Server.serve())))),
+            attached: EchoClient::from(caller.client(attached)),
+            caller,
+            _session: session,
         }
     }
-    samples.map(|mut samples| {
-        samples.sort_unstable_by(f64::total_cmp);
-        samples[samples.len() / 2]
-    })
+
+    async fn call(&self, variant: Variant, calls: u32) {
+        match variant {
+            Variant::Bare => call(&self.bare, calls).await,
+            Variant::Again => call(&self.again, calls).await,
+            Variant::Alone => call(&self.alone, calls).await,
+            Variant::Attached => call(&self.attached, calls).await,
+            Variant::ByControl => {
+                let client = self.attached.clone();
+                let calls = async move { call(&client, calls).await };
+                self.caller.spawn("caller", calls).await.expect("no call has failed");
+            }
+        }
+    }
+
+    async fn nanos_per_call(&self, variant: Variant) -> f64 {
+        let start = Instant::now();
+        self.call(variant, CALLS).await;
+        start.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS)
+    }
 }
 
-async fn nanos_per_call<S>(client: &EchoClient<S>) -> f64
+async fn call<S>(client: &EchoClient<S>, calls: u32)
 where
     S: Stub<Req = EchoRequest, Resp = EchoResponse>,
 {
-    let start = Instant::now();
-    for number in 0..CALLS {
+    for number in 0..calls {
         let echoed = client.echo(context::current(), u64::from(number)).await;
         assert_eq!(echoed.expect("an answer"), u64::from(number));
     }
-    start.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS)
+}
+
+/// Prints what is added to a call; true if the goals are met.
+pub fn run(json: bool) -> bool {
+    let runtime = one_thread();
+    let clients = runtime.block_on(Clients::connected());
+    let mut verdicts = nanoseconds(&runtime, &clients);
+    verdicts.extend(allocations(&runtime, &clients));
+    let passed = report(&verdicts, json);
+    instructions::run(json) && passed
+}
+
+fn nanoseconds(runtime: &Runtime, clients: &Clients) -> Vec<Verdict> {
+    let variants = Variant::value_variants();
+    let mut windows: Vec<Vec<f64>> = Vec::new();
+    for window in 0..WINDOWS {
+        let mut order: Vec<usize> = (0..variants.len()).collect();
+        if window % 2 == 1 {
+            order.reverse();
+        }
+        let mut nanos = vec![0.0; variants.len()];
+        for nth in order {
+            nanos[nth] = runtime.block_on(clients.nanos_per_call(variants[nth]));
+        }
+        windows.push(nanos);
+    }
+    let bare = median(windows.iter().map(|nanos| nanos[0]));
+    let added = |nth: usize| Spread::of(windows.iter().map(|nanos| nanos[nth] - nanos[0]));
+    let chance = added(1).doubt();
+    vec![
+        known("bare tarpc, nanoseconds per call", bare),
+        known("bare tarpc again, nanoseconds added (null)", added(1).median).give_or_take(chance),
+        at_most("without a session, nanoseconds added", added(2).median, ALONE_NANOS_MAX)
+            .give_or_take(chance),
+        at_most("attached and idle, nanoseconds added", added(3).median, ATTACHED_NANOS_MAX)
+            .give_or_take(chance),
+        at_most("the same by a control, nanoseconds added", added(4).median, ATTACHED_NANOS_MAX)
+            .give_or_take(chance),
+    ]
+}
+
+/// On this thread, which is where calls are: a satellite's own has nothing to do.
+fn allocations(runtime: &Runtime, clients: &Clients) -> Vec<Verdict> {
+    let per_call = |variant| {
+        runtime.block_on(clients.call(variant, WARM_UP));
+        let counted =
+            allocation_counter::measure(|| runtime.block_on(clients.call(variant, CALLS)));
+        counted.count_total as f64 / f64::from(CALLS)
+    };
+    let bare = per_call(Variant::Bare);
+    // A table may have to grow now and then, and a control that begins is not a call.
+    let added = |variant| ((per_call(variant) - bare) * 10.0).round() / 10.0;
+    vec![
+        known("bare tarpc, allocations per call", bare),
+        at_most("without a session, allocations added", added(Variant::Alone), 0.0),
+        at_most("attached and idle, allocations added", added(Variant::Attached), 0.0),
+        at_most("the same by a control, allocations added", added(Variant::ByControl), 0.0),
+    ]
+}
+
+fn one_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
 }

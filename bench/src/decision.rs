@@ -8,6 +8,7 @@ use ddbx_protocol::{AllOn, Delay, MethodName, Mode, ProcessIndex, RealTime, RpcE
 use ddbx_satellite::logic::strand::{Strand, StrandId};
 use ddbx_satellite::logic::{Satellite, Verdict};
 
+use crate::stats::median;
 use crate::verdict::{at_most, report};
 
 const EVENTS: u64 = 1_000_000;
@@ -36,9 +37,8 @@ pub fn run(json: bool) -> bool {
         });
         allocations += counted.count_total;
     }
-    samples.sort_unstable_by(f64::total_cmp);
     let verdicts = [
-        at_most("nanoseconds per event, median", samples[ROUNDS / 2], NANOS_MAX),
+        at_most("nanoseconds per event, median", median(samples), NANOS_MAX),
         at_most("allocations in all of them", allocations as f64, 0.0),
     ];
     report(&verdicts, json)

@@ -6,13 +6,23 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod again;
+mod all;
 mod calls;
+mod chart;
 mod decision;
+mod holds;
+mod peers;
 mod plan;
+mod recorder;
 mod recording;
+mod replay;
+mod rpc;
+mod scale;
 mod screen;
 mod session;
 mod shop;
+mod stats;
 mod usage;
 mod verdict;
 
@@ -30,16 +40,45 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Table {
+    /// Every table, one after the other, and the chart
+    All(all::AllArgs),
     /// A call in memory: bare, wrapped without a session, in a session
     Calls,
+    /// Calls whose instructions are counted
+    #[command(hide = true)]
+    Count(calls::CountArgs),
     /// The satellite's answer to an event when nobody is held: time, allocations
     Decision,
     /// Algorithm D offline: time against sorting, growth, memory
     Plan(plan::PlanArgs),
     /// The shop with recording off and on: orders, processor time, bytes per event
     Recording(recording::RecordingArgs),
+    /// Calls between processes on one core: throughput, latency, processor time
+    Rpc(rpc::RpcArgs),
+    /// Calls that a hold does not concern: throughput and latency over before
+    Holds(holds::HoldsArgs),
+    /// The recorder alone: events per second, bytes and time per event
+    Recorder,
+    /// A replay's time over that of the run
+    Replay(replay::ReplayArgs),
+    /// Holds and releases against the number of processes; central at rest
+    Scale(scale::ScaleArgs),
+    /// Draws docs/overhead.svg from what rpc has measured
+    Chart(chart::ChartArgs),
     /// The screen at rest and with much to show: processor time, memory, events missed
     Screen(screen::ScreenArgs),
+    /// The debugger of the session that is measured
+    #[command(hide = true)]
+    Central,
+    /// One of many processes of a session
+    #[command(hide = true)]
+    Member,
+    /// Who calls
+    #[command(hide = true)]
+    Client(peers::args::ClientArgs),
+    /// Who is called
+    #[command(hide = true)]
+    Server(peers::args::ServerArgs),
     /// The screen that is measured
     #[command(hide = true)]
     Look(screen::LookArgs),
@@ -49,17 +88,32 @@ enum Table {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let passed = match &cli.table {
+    if measure(&Cli::parse()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// True if all goals of the table are met.
+fn measure(cli: &Cli) -> bool {
+    match &cli.table {
+        Table::All(args) => all::run(args, cli.json),
         Table::Calls => calls::run(cli.json),
+        Table::Count(args) => ended_well("calls", calls::count(args)),
         Table::Decision => decision::run(cli.json),
         Table::Plan(args) => plan::run(args, cli.json),
         Table::Recording(args) => recording::run(args, cli.json),
+        Table::Rpc(args) => rpc::run(args, cli.json),
+        Table::Holds(args) => holds::run(args, cli.json),
+        Table::Recorder => recorder::run(cli.json),
+        Table::Replay(args) => replay::run(args, cli.json),
+        Table::Scale(args) => scale::run(args, cli.json),
+        Table::Chart(args) => chart::run(args),
+        Table::Central => ended_well("central", scale::be_central()),
+        Table::Member => ended_well("member", scale::be_member()),
+        Table::Client(args) => ended_well("client", rpc::client(args)),
+        Table::Server(args) => ended_well("server", rpc::server(args)),
         Table::Screen(args) => screen::run(args, cli.json),
         Table::Look(args) => ended_well("screen", screen::look(args)),
         Table::Shop(args) => ended_well(&args.role, shop::run(args)),
-    };
-    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
 }
 
 /// Of a process that another one has started.

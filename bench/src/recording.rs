@@ -13,6 +13,7 @@ use serde::Serialize;
 use tokio::runtime;
 
 use crate::shop::{Record, Shop, Window};
+use crate::stats::{self, Spread};
 use crate::verdict::{at_least, at_most, print_json, report};
 
 const VARIANTS: [(&str, Record); 4] = [
@@ -41,18 +42,11 @@ pub struct RecordingArgs {
 struct Row {
     variant: &'static str,
     orders_per_second: f64,
-    throughput: Ratio,
+    /// To what was measured in the same round with recording off, in both shops.
+    throughput: Spread,
     cpu_micros_per_order: f64,
-    cpu: Ratio,
+    cpu: Spread,
     recorded: Option<Recorded>,
-}
-
-/// To what was measured in the same round with recording off, in both shops.
-#[derive(Serialize)]
-struct Ratio {
-    quartile: f64,
-    median: f64,
-    upper_quartile: f64,
 }
 
 #[derive(Serialize)]
@@ -112,9 +106,9 @@ fn measure(args: &RecordingArgs) -> io::Result<[Row; 4]> {
         rows.push(Row {
             variant,
             orders_per_second: median(own, |window| window.orders_per_second),
-            throughput: Ratio::of(own, off, |window| window.orders_per_second),
+            throughput: ratio(own, off, |window| window.orders_per_second),
             cpu_micros_per_order: median(own, |window| window.cpu_per_order.as_secs_f64() * 1e6),
-            cpu: Ratio::of(own, off, |window| window.cpu_per_order.as_secs_f64()),
+            cpu: ratio(own, off, |window| window.cpu_per_order.as_secs_f64()),
             recorded,
         });
     }
@@ -137,24 +131,14 @@ impl Recorded {
     }
 }
 
-impl Ratio {
-    fn of(windows: &[Window], off: [&[Window]; 2], of: fn(&Window) -> f64) -> Self {
-        let mean = off[0].iter().zip(off[1]).map(|(one, other)| f64::midpoint(of(one), of(other)));
-        let ratios = sorted(windows.iter().zip(mean).map(|(window, mean)| of(window) / mean));
-        let at = |quarter: usize| ratios[(ratios.len() - 1) * quarter / 4];
-        Self { quartile: at(1), median: at(2), upper_quartile: at(3) }
-    }
+/// To what was measured in the same round with recording off, in both shops.
+fn ratio(windows: &[Window], off: [&[Window]; 2], of: fn(&Window) -> f64) -> Spread {
+    let mean = off[0].iter().zip(off[1]).map(|(one, other)| f64::midpoint(of(one), of(other)));
+    Spread::of(windows.iter().zip(mean).map(|(window, mean)| of(window) / mean))
 }
 
 fn median(windows: &[Window], of: fn(&Window) -> f64) -> f64 {
-    let values = sorted(windows.iter().map(of));
-    values[(values.len() - 1) / 2]
-}
-
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    values
+    stats::median(windows.iter().map(of))
 }
 
 fn print(rows: &[Row]) {
@@ -169,7 +153,7 @@ fn print(rows: &[Row]) {
         "events/s",
         "missing"
     );
-    let ratio = |ratio: &Ratio| {
+    let ratio = |ratio: &Spread| {
         format!("{:.3} ({:.3}, {:.3})", ratio.median, ratio.quartile, ratio.upper_quartile)
     };
     for row in rows {

@@ -4,14 +4,15 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
-use std::{env, io, process, thread};
+use std::{io, process, thread};
 
 use clap::Args;
 use ddbx_shop::{Load, Options, TrafficReport};
 use tokio::runtime::Runtime;
 
+use crate::again::again;
 use crate::session::OpenSession;
 use crate::usage::cpu;
 
@@ -27,6 +28,14 @@ pub struct RoleArgs {
     /// How long there is traffic, in milliseconds
     #[arg(long, default_value_t = 0)]
     lasts_ms: u64,
+
+    /// How often each customer buys, instead
+    #[arg(long)]
+    purchases: Option<u32>,
+
+    /// End when told by a signal, not when standard input does
+    #[arg(long)]
+    until_told: bool,
 }
 
 /// What is written down of a run.
@@ -111,13 +120,7 @@ impl Shop {
     }
 
     fn start(&self, name: &str, role: &str, lasts_ms: u128) -> io::Result<Child> {
-        let mut command = Command::new(env::current_exe()?);
-        // What this program was told about a session is not meant for these.
-        for (variable, _) in env::vars_os() {
-            if variable.to_string_lossy().starts_with("DDBX_") {
-                command.env_remove(variable);
-            }
-        }
+        let mut command = again(["shop", role, "--lasts-ms", &lasts_ms.to_string()])?;
         if self.record != Record::Nothing {
             command.env("DDBX_RECORD", self.recording());
         }
@@ -125,13 +128,10 @@ impl Shop {
             command.env("DDBX_EXACT", "1");
         }
         command
-            .args(["shop", role, "--lasts-ms", &lasts_ms.to_string()])
             .env("DDBX_SESSION", self.session.address.to_string())
             .env("DDBX_PROCESS", name)
             .env("SHOP_DIR", self.dir())
             .env("SHOP_SLOWER", SLOWER)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
             .spawn()
     }
 
@@ -161,16 +161,19 @@ pub fn run(args: &RoleArgs) -> Result<(), ddbx_shop::Error> {
     let options = Options::from_env()?;
     let runtime = Runtime::new().expect("a runtime");
     if args.role == "traffic" {
-        let lasts = Some(Duration::from_millis(args.lasts_ms));
-        let load = Load { lasts, pauses: false, ..Load::default() };
+        let purchases = args.purchases;
+        let lasts = purchases.is_none().then(|| Duration::from_millis(args.lasts_ms));
+        let load = Load { lasts, purchases, pauses: false, ..Load::default() };
         println!("{}", runtime.block_on(ddbx_shop::traffic(&options, &load, |_| {}))?);
         until_stdin_ends();
         return Ok(());
     }
-    thread::spawn(|| {
-        until_stdin_ends();
-        process::exit(0);
-    });
+    if !args.until_told {
+        thread::spawn(|| {
+            until_stdin_ends();
+            process::exit(0);
+        });
+    }
     runtime.block_on(ddbx_shop::run(&args.role, &options))
 }
 

@@ -3,6 +3,8 @@
 use std::time::Duration;
 use std::{fs, io};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// What the threads of a process have used that are still there.
 pub fn cpu(pid: u32) -> io::Result<Duration> {
     let mut nanos = 0;
@@ -19,4 +21,19 @@ pub fn memory(pid: u32) -> io::Result<u64> {
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = resident.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     kib.map(|kib| kib * 1024).ok_or_else(|| io::Error::other("no VmRSS in its status"))
+}
+
+/// What this process has used, by all of its threads.
+pub fn own_cpu() -> Duration {
+    used(ClockId::ProcessCPUTime)
+}
+
+/// What this thread has used.
+pub fn thread_cpu() -> Duration {
+    used(ClockId::ThreadCPUTime)
+}
+
+fn used(clock: ClockId) -> Duration {
+    let used = clock_gettime(clock);
+    Duration::new(used.tv_sec.unsigned_abs(), used.tv_nsec as u32)
 }

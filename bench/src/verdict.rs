@@ -5,22 +5,47 @@ use serde::Serialize;
 /// A measured value beside its goal.
 #[derive(Serialize)]
 pub struct Verdict {
-    what: &'static str,
+    what: String,
     measured: f64,
-    goal: f64,
+    /// How much of it may be chance, as the null row says.
+    chance: f64,
+    goal: Option<f64>,
     #[serde(skip)]
     bound: &'static str,
     pass: bool,
 }
 
 /// A value that must not be greater than its goal.
-pub fn at_most(what: &'static str, measured: f64, goal: f64) -> Verdict {
-    Verdict { what, measured, goal, bound: "at most", pass: measured <= goal }
+pub fn at_most(what: impl Into<String>, measured: f64, goal: f64) -> Verdict {
+    let (what, goal, bound) = (what.into(), Some(goal), "at most");
+    Verdict { what, measured, chance: 0.0, goal, bound, pass: false }.judged()
 }
 
 /// A value that must not be smaller than its goal.
-pub fn at_least(what: &'static str, measured: f64, goal: f64) -> Verdict {
-    Verdict { what, measured, goal, bound: "at least", pass: measured >= goal }
+pub fn at_least(what: impl Into<String>, measured: f64, goal: f64) -> Verdict {
+    let (what, goal, bound) = (what.into(), Some(goal), "at least");
+    Verdict { what, measured, chance: 0.0, goal, bound, pass: false }.judged()
+}
+
+/// A value that has no goal.
+pub fn known(what: impl Into<String>, measured: f64) -> Verdict {
+    Verdict { what: what.into(), measured, chance: 0.0, goal: None, bound: "", pass: true }
+}
+
+impl Verdict {
+    /// It passes if so much more would have been within its goal.
+    pub fn give_or_take(self, chance: f64) -> Self {
+        Self { chance, ..self }.judged()
+    }
+
+    fn judged(self) -> Self {
+        let pass = match (self.goal, self.bound) {
+            (None, _) => true,
+            (Some(goal), "at least") => self.measured + self.chance >= goal,
+            (Some(goal), _) => self.measured - self.chance <= goal,
+        };
+        Self { pass, ..self }
+    }
 }
 
 /// Prints pass or fail for each; true if all goals are met.
@@ -28,13 +53,29 @@ pub fn report(verdicts: &[Verdict], json: bool) -> bool {
     for verdict in verdicts {
         if json {
             print_json(verdict);
-        } else {
-            let mark = if verdict.pass { "pass" } else { "FAIL" };
-            let Verdict { what, measured, goal, bound, .. } = verdict;
-            println!("{mark}  {what}: {measured:.2} (goal {bound} {goal})");
+            continue;
+        }
+        let Verdict { what, measured, chance, goal, bound, pass } = verdict;
+        let digits = if measured.abs() < 10.0 { 3 } else { 1 };
+        let chance = if *chance > 0.0 { format!(" ± {chance:.digits$}") } else { String::new() };
+        match goal {
+            None => println!("      {what}: {measured:.digits$}{chance}"),
+            Some(goal) => {
+                let mark = if *pass { "pass" } else { "FAIL" };
+                println!("{mark}  {what}: {measured:.digits$}{chance} (goal {bound} {goal})");
+            }
         }
     }
     verdicts.iter().all(|verdict| verdict.pass)
+}
+
+/// Says why a goal was not looked at: that is no failure, but nobody shall overlook it.
+pub fn skipped(what: &str, why: &str, json: bool) {
+    if json {
+        print_json(&serde_json::json!({ "what": what, "skipped": why }));
+    } else {
+        println!("skipped  {what}: {why}");
+    }
 }
 
 /// One line of JSON.

@@ -1,0 +1,61 @@
+//! Every table, with one command.
+
+use clap::{Args, Parser as _};
+
+use crate::{Cli, measure};
+
+/// How to measure.
+#[derive(Args)]
+pub struct AllArgs {
+    /// How long in all, about
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    minutes: u64,
+
+    /// Shorter, to see that everything works: what it prints says little, and the chart
+    /// stays as it is
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Prints all tables; true if all goals are met.
+pub fn run(args: &AllArgs, json: bool) -> bool {
+    // The others take about five minutes.
+    let rpc = (args.minutes * 60).saturating_sub(300).max(120).to_string();
+    let tables: &[&[&str]] = if args.quick {
+        &[
+            &["calls"],
+            &["decision"],
+            &["rpc", "--seconds", "60"],
+            &["holds", "--seconds", "5"],
+            &["scale", "--holds", "50", "--rest-seconds", "1"],
+            &["recorder"],
+            &["replay", "--runs", "1"],
+            &["plan", "--rounds", "1"],
+            &["recording", "--rounds", "4"],
+            &["screen", "--seconds", "1"],
+        ]
+    } else {
+        &[
+            &["calls"],
+            &["decision"],
+            &["rpc", "--seconds", &rpc],
+            &["chart"],
+            &["holds"],
+            &["scale"],
+            &["recorder"],
+            &["replay"],
+            &["plan"],
+            &["recording"],
+            &["screen"],
+        ]
+    };
+    let mut passed = true;
+    for table in tables {
+        if !json {
+            println!("\n{}", table[0]);
+        }
+        let words = ["ddbx-bench"].iter().chain(*table).chain(json.then_some(&"--json"));
+        passed &= measure(&Cli::parse_from(words));
+    }
+    passed
+}

@@ -1,0 +1,83 @@
+//! How many instructions a call takes, as callgrind counts them: the same on every machine,
+//! however busy. This program runs under it twice, with few calls and with many, and what
+//! lies between is calls alone.
+
+use std::io::{self, ErrorKind};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use clap::{Args, ValueEnum as _};
+
+use super::{Clients, Variant, one_thread};
+use crate::verdict::{at_most, known, report, skipped};
+
+const FEW: u32 = 2_000;
+const MANY: u32 = 7_000;
+const ADDED_MAX: f64 = 3_000.0;
+
+/// Calls, and nothing else.
+#[derive(Args)]
+pub struct CountArgs {
+    variant: Variant,
+    calls: u32,
+}
+
+/// Makes the calls.
+pub fn count(args: &CountArgs) -> io::Result<()> {
+    one_thread().block_on(async {
+        Clients::connected().await.call(args.variant, args.calls).await;
+    });
+    Ok(())
+}
+
+/// Prints the instructions that are added to a call; true if the goal is met.
+pub(super) fn run(json: bool) -> bool {
+    let [bare, alone, attached, by_control] = match counted() {
+        Ok(counted) => counted,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            skipped("instructions per call", "valgrind is not installed", json);
+            return true;
+        }
+        Err(error) => {
+            eprintln!("instructions per call: {error}");
+            return false;
+        }
+    };
+    let verdicts = [
+        known("bare tarpc, instructions per call", bare),
+        known("without a session, instructions added", alone - bare),
+        at_most("attached and idle, instructions added", attached - bare, ADDED_MAX),
+        at_most("the same by a control, instructions added", by_control - bare, ADDED_MAX),
+    ];
+    report(&verdicts, json)
+}
+
+fn counted() -> io::Result<[f64; 4]> {
+    let mut all = [0.0; 4];
+    let variants = [Variant::Bare, Variant::Alone, Variant::Attached, Variant::ByControl];
+    for (count, variant) in all.iter_mut().zip(variants) {
+        let between = instructions(variant, MANY)? - instructions(variant, FEW)?;
+        *count = between as f64 / f64::from(MANY - FEW);
+    }
+    Ok(all)
+}
+
+fn instructions(variant: Variant, calls: u32) -> io::Result<i64> {
+    let name = variant.to_possible_value().expect("no variant is hidden");
+    let dir = tempfile::tempdir()?;
+    let out = dir.path().join("callgrind.out");
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--quiet"])
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(env::current_exe()?)
+        .args(["count", name.get_name(), &calls.to_string()])
+        .stdin(Stdio::null())
+        .output()?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(io::Error::other(format!("valgrind: {}: {why}", output.status)));
+    }
+    let profile = fs::read_to_string(&out)?;
+    let total = profile.lines().find_map(|line| line.strip_prefix("summary:")?.trim().parse().ok());
+    total.ok_or_else(|| io::Error::other("callgrind has written no summary"))
+}

@@ -1,0 +1,90 @@
+//! The server's side.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::{process, thread};
+
+use tarpc::context::Context;
+use tokio::runtime::{Builder, Runtime};
+
+use super::transport::Entrance;
+use super::{Door, Lane, Peer};
+
+/// Does as little as can be.
+#[derive(Clone)]
+pub struct Server;
+
+impl Peer for Server {
+    async fn echo(self, _: Context, number: u64) -> u64 {
+        number
+    }
+
+    async fn put(self, _: Context, text: String) -> u64 {
+        text.len() as u64
+    }
+}
+
+/// Handles all calls of a transport. (A macro, because only for a concrete service it is
+/// known that its calls can go to another thread.)
+macro_rules! execute {
+    ($transport:expr, $service:expr) => {{
+        use futures::StreamExt as _;
+        use tarpc::server::Channel as _;
+        let channel = tarpc::server::BaseChannel::with_defaults($transport);
+        tokio::spawn(channel.execute($service).for_each(|call| async {
+            tokio::spawn(call);
+        }));
+    }};
+}
+pub(crate) use execute;
+
+/// Serves whoever comes to an entrance.
+macro_rules! serve {
+    ($entrance:expr, $service:expr) => {{
+        let crate::peers::transport::Entrance { tcp, unix } = $entrance;
+        let service = $service;
+        let over_unix = service.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = tcp.accept().await {
+                if let Ok(stream) = crate::peers::transport::at_once(stream) {
+                    let transport = crate::peers::transport::framed(stream);
+                    crate::peers::server::execute!(transport, service.clone());
+                }
+            }
+        });
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = unix.accept().await {
+                let transport = crate::peers::transport::framed(stream);
+                crate::peers::server::execute!(transport, over_unix.clone());
+            }
+        });
+    }};
+}
+pub(crate) use serve;
+
+/// Opens the plain lanes.
+pub async fn serve_bare(directory: &Path) -> io::Result<Vec<Door>> {
+    let mut doors = Vec::new();
+    for lane in [Lane::Bare, Lane::Again] {
+        let (entrance, door) = Entrance::open(lane, directory).await?;
+        serve!(entrance, Server.serve());
+        doors.push(door);
+    }
+    Ok(doors)
+}
+
+/// One thread for all.
+pub fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
+/// Says where the doors are, and stays until standard input ends.
+pub fn stay(runtime: &Runtime, doors: &[Door]) -> io::Result<()> {
+    println!("{}", serde_json::to_string(doors)?);
+    thread::spawn(|| {
+        let mut ignored = [0; 64];
+        while io::stdin().read(&mut ignored).is_ok_and(|length| length > 0) {}
+        process::exit(0);
+    });
+    runtime.block_on(std::future::pending())
+}

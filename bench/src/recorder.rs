@@ -1,0 +1,174 @@
+//! What a process pays for being recorded: its own time per event, how many events a second
+//! are kept, and how many bytes they are.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{hint, iter};
+
+use ddbx_protocol::{
+    CallId, CallPath, ControlId, Delay, EventId, EventKind, EventNumber, InFlight, MethodName,
+    Names, ProcessIndex, ProcessName, SessionName, Status,
+};
+use ddbx_recording::{Keep, NewProcess, Options, Recording, SessionManifest, join, verify};
+use ddbx_satellite::driver::{Course, Handle, Report};
+use ddbx_satellite::logic::strand::Strand;
+use ddbx_satellite::recorder::Recorder;
+use serde_json::{Map, Value};
+
+use crate::stats::median;
+use crate::usage;
+use crate::verdict::{at_least, at_most, known, report};
+
+/// A little more than the goal, so that the goal can be met.
+const EVENTS_PER_SECOND: u64 = 1_250_000;
+/// Events come in bursts, as they do.
+const BURST: u64 = 1_000;
+const LASTS: Duration = Duration::from_secs(3);
+
+const RATE_MIN: f64 = 1_000_000.0;
+const BYTES_MAX: f64 = 16.0;
+const NANOS_MAX: f64 = 300.0;
+
+/// A process in which there is nothing but its events.
+struct Nothing;
+
+impl Report for Nothing {
+    fn calls(&self) -> Vec<InFlight> {
+        Vec::new()
+    }
+
+    fn inside(&self) -> Vec<Strand> {
+        Vec::new()
+    }
+
+    fn status(&self) -> Status {
+        Status::default()
+    }
+
+    fn names(&self, _: usize) -> Option<Names> {
+        None
+    }
+
+    fn watched(&self) -> Map<String, Value> {
+        Map::new()
+    }
+}
+
+struct Measured {
+    /// How many a second are on the disk.
+    kept_per_second: f64,
+    missing: u64,
+    bytes_per_event: f64,
+    /// Of the thread to which they happen.
+    nanos_per_event: f64,
+    /// Of the whole process.
+    cpu_nanos_per_event: f64,
+}
+
+/// Prints the table; true if all goals are met.
+pub fn run(json: bool) -> bool {
+    let measured = match measure() {
+        Ok(measured) => measured,
+        Err(error) => {
+            eprintln!("recorder: {error}");
+            return false;
+        }
+    };
+    let verdicts = [
+        at_least("recorder, events/s kept", measured.kept_per_second, RATE_MIN),
+        known("recorder, events lost", measured.missing as f64),
+        at_most("recorder, bytes per event", measured.bytes_per_event, BYTES_MAX),
+        at_most("recorder, caller's nanoseconds per event", measured.nanos_per_event, NANOS_MAX),
+        known("recorder, CPU nanoseconds per event", measured.cpu_nanos_per_event),
+    ];
+    report(&verdicts, json)
+}
+
+fn measure() -> io::Result<Measured> {
+    let dir = tempfile::tempdir()?;
+    let recording = dir.path().join("recording");
+    let name = ProcessName::new("inventory").expect("a valid name");
+    let satellite = Handle::start(ProcessIndex(1), name.clone(), Arc::new(Nothing))?;
+    let session = SessionName::new("bench").expect("a valid name");
+    let manifest = SessionManifest::new(session, String::new(), Keep::All);
+    let process = NewProcess { name: name.clone(), pid: std::process::id(), command: None };
+    let files = join(&recording, &manifest, process).map_err(io::Error::other)?;
+    let origin = satellite.origin();
+    let recorder = Recorder::start(files, &name, Options::default(), origin)?;
+    satellite.follow(Course { recorder: Some(recorder), ..Course::default() });
+
+    let behind = || usage::own_cpu().saturating_sub(usage::thread_cpu());
+    let (used, began) = (behind(), Instant::now());
+    let mut bursts = Vec::new();
+    let mut calls = calls(&name);
+    let mut events = 0;
+    while began.elapsed() < LASTS {
+        let due = Duration::from_nanos(events * 1_000_000_000 / EVENTS_PER_SECOND);
+        while began.elapsed() < due {
+            hint::spin_loop();
+        }
+        let start = Instant::now();
+        for event in calls.by_ref().take(BURST as usize) {
+            satellite.note(Delay::ZERO, || event);
+        }
+        bursts.push(start.elapsed().as_secs_f64() * 1e9 / BURST as f64);
+        events += BURST;
+    }
+    let lasted = began.elapsed();
+    // It writes what is left.
+    drop(satellite);
+    let written = (behind() - used).as_secs_f64() * 1e9 / events as f64;
+    // Events are made whether they are recorded or not.
+    let spent = median(bursts) - nanos_to_make(&name);
+    let recording = Recording::open(&recording).map_err(io::Error::other)?;
+    let verification = verify(&recording);
+    let log = verification.logs.first().ok_or(io::ErrorKind::NotFound)?;
+    Ok(Measured {
+        kept_per_second: log.events as f64 / lasted.as_secs_f64(),
+        missing: log.missing,
+        bytes_per_event: recording.bytes()? as f64 / log.events as f64,
+        nanos_per_event: spent,
+        cpu_nanos_per_event: written + spent,
+    })
+}
+
+/// Orders that are handled one after the other, each of them with a call of its own.
+fn calls(process: &ProcessName) -> impl Iterator<Item = EventKind> {
+    let (place, reserve) = (method("Orders.place"), method("Inventory.reserve"));
+    let gateway = ProcessName::new("gateway").expect("a valid name");
+    let process = process.clone();
+    let mut order = 0;
+    iter::repeat_with(move || {
+        order += 1;
+        let control = ControlId::root(&gateway, &format!("order-{order}")).expect("a valid name");
+        let outer = CallId { control, path: CallPath::root(1) };
+        let inner = CallId { path: outer.path.child(1), ..outer.clone() };
+        let sent_as = Some(EventId { process: process.clone(), number: EventNumber(order) });
+        let (call, method) = (outer.clone(), place.clone());
+        let (asked, asks) = (inner.clone(), reserve.clone());
+        [
+            EventKind::CallArrived { call, method, sent_as: sent_as.clone() },
+            EventKind::CallSent { call: asked, method: asks, content: order as u16 },
+            EventKind::ReturnArrived { call: inner, sent_as },
+            EventKind::ReturnSent { call: outer },
+        ]
+    })
+    .flatten()
+}
+
+fn method(name: &str) -> MethodName {
+    MethodName::new(name).expect("a valid name")
+}
+
+/// What it takes to make an event, whether it is recorded or not.
+fn nanos_to_make(process: &ProcessName) -> f64 {
+    let mut calls = calls(process);
+    median((0..200).map(|_| {
+        let start = Instant::now();
+        for event in calls.by_ref().take(BURST as usize) {
+            hint::black_box(event);
+        }
+        start.elapsed().as_secs_f64() * 1e9 / BURST as f64
+    }))
+}

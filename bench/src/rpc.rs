@@ -1,0 +1,177 @@
+//! What a call between processes costs: bare, wrapped, in a session, recorded.
+//!
+//! Client and server are processes of their own, on one core. Both have all variants that
+//! their environment allows at the same time, so that windows of two variants can take turns
+//! in one pair of processes; what differs between two runs of a program does not matter then.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use clap::Args;
+use tokio::runtime::Builder;
+
+use crate::peers::{Method, Transport};
+use crate::session::OpenSession;
+use crate::stats::Spread;
+use crate::verdict::{print_json, report};
+
+pub mod abba;
+mod goals;
+mod others;
+pub mod pair;
+mod roles;
+pub mod variants;
+
+use abba::{Cell, Contrast, Rounds, Row};
+pub use roles::{client, server};
+use variants::{CONTRASTS, NULL, Pairs};
+
+/// The null row may vary so much, or it goes on.
+const DOUBT_MAX: f64 = 0.01;
+const ROUNDS_MIN: usize = 8;
+
+/// What the goals are about comes first.
+const CELLS: [Cell; 12] = [
+    cell(Transport::Tcp, Method::Echo, 64),
+    cell(Transport::Tcp, Method::Echo, 1),
+    cell(Transport::Tcp, Method::Put, 64),
+    cell(Transport::Tcp, Method::Put, 1),
+    cell(Transport::Unix, Method::Echo, 64),
+    cell(Transport::Unix, Method::Echo, 1),
+    cell(Transport::Unix, Method::Put, 64),
+    cell(Transport::Unix, Method::Put, 1),
+    cell(Transport::Memory, Method::Echo, 64),
+    cell(Transport::Memory, Method::Echo, 1),
+    cell(Transport::Memory, Method::Put, 64),
+    cell(Transport::Memory, Method::Put, 1),
+];
+
+const fn cell(transport: Transport, method: Method, outstanding: usize) -> Cell {
+    Cell { transport, method, outstanding }
+}
+
+/// How to measure.
+#[derive(Args)]
+pub struct RpcArgs {
+    /// How long at the most, in all
+    #[arg(long, default_value_t = 540, value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: u64,
+
+    /// Only cells whose names contain this, such as tcp/echo/64
+    #[arg(long, default_value = "")]
+    only: String,
+
+    /// Only variants whose names contain this, such as idle; the null row is always there
+    #[arg(long, default_value = "")]
+    variant: String,
+}
+
+/// Prints the table; true if all goals are met.
+pub fn run(args: &RpcArgs, json: bool) -> bool {
+    match measure(args, json) {
+        Ok(rows) => report(&goals::verdicts(&rows), json),
+        Err(error) => {
+            eprintln!("rpc: {error}");
+            false
+        }
+    }
+}
+
+/// Where the rows of the last run are, one line of JSON each.
+pub fn results() -> io::Result<PathBuf> {
+    Ok(env::current_exe()?.with_file_name("ddbx-bench-rpc.jsonl"))
+}
+
+fn measure(args: &RpcArgs, json: bool) -> io::Result<Vec<Row>> {
+    // For central, which has nothing to do.
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let session = OpenSession::open(&runtime)?;
+    let mut pairs = variants::start(&session, json)?;
+    let cells: Vec<Cell> =
+        CELLS.into_iter().filter(|cell| cell.name().contains(&args.only)).collect();
+    if cells.is_empty() {
+        return Err(io::Error::other(format!("no cell is called {:?}", args.only)));
+    }
+    let mut results = fs::File::create(results()?)?;
+    let began = Instant::now();
+    let mut all = Vec::new();
+    for (nth, cell) in cells.iter().enumerate() {
+        // The first two are what the goals are about: they get half of the time.
+        let cells_left = cells.len() - nth;
+        let share = if nth < 2 { cells_left.min(4 - nth) } else { cells_left };
+        let left = Duration::from_secs(args.seconds).saturating_sub(began.elapsed());
+        let until = Instant::now() + left / share as u32;
+        let rows = measure_cell(&mut pairs, *cell, &args.variant, until)?;
+        for row in &rows {
+            writeln!(results, "{}", serde_json::to_string(row)?)?;
+        }
+        if json {
+            rows.iter().for_each(print_json);
+        } else {
+            print(&rows);
+        }
+        all.extend(rows);
+    }
+    Ok(all)
+}
+
+/// Rounds go on until the null row is narrow enough, or time is up.
+fn measure_cell(
+    pairs: &mut Pairs,
+    cell: Cell,
+    variant: &str,
+    until: Instant,
+) -> io::Result<Vec<Row>> {
+    let is_wanted = |contrast: &&Contrast| {
+        let is_there = pairs.contains_key(&contrast.variant.0);
+        is_there && (contrast.name == NULL || contrast.name.contains(variant))
+    };
+    let wanted = CONTRASTS.iter().filter(is_wanted);
+    let begun = wanted.map(|contrast| (contrast, Rounds::new(contrast.name, cell)));
+    let mut contrasts: Vec<(&Contrast, Rounds)> = begun.collect();
+    let mut order: Vec<usize> = (0..contrasts.len()).collect();
+    for round in 1.. {
+        fastrand::shuffle(&mut order);
+        for nth in &order {
+            let (contrast, rounds) = &mut contrasts[*nth];
+            rounds.measure(contrast, pairs)?;
+        }
+        let null = contrasts[0].1.row();
+        let doubt = null.throughput.doubt().max(null.p50.doubt());
+        let is_clear = round >= ROUNDS_MIN && doubt < DOUBT_MAX;
+        if is_clear || Instant::now() >= until {
+            break;
+        }
+    }
+    Ok(contrasts.iter().map(|(_, rounds)| rounds.row()).collect())
+}
+
+fn print(rows: &[Row]) {
+    println!(
+        "{:<26} {:>8}  {:<21} {:>8}  {:<21} {:>7} {:>7}",
+        format!("{}, {} rounds", rows[0].cell, rows[0].throughput.rounds),
+        "calls/s",
+        "over bare (quartiles)",
+        "p50 µs",
+        "over bare (quartiles)",
+        "CPU µs",
+        "added"
+    );
+    for row in rows {
+        let ratio = |ratio: &Spread| {
+            format!("{:.3} ({:.3}, {:.3})", ratio.median, ratio.quartile, ratio.upper_quartile)
+        };
+        println!(
+            "{:<26} {:>8.0}  {:<21} {:>8.1}  {:<21} {:>7.2} {:>7.2}",
+            row.variant,
+            row.calls_per_second,
+            ratio(&row.throughput),
+            row.p50_micros,
+            ratio(&row.p50),
+            row.cpu_micros,
+            row.cpu_micros_added.median
+        );
+    }
+}

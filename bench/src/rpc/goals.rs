@@ -1,0 +1,54 @@
+//! What the rows have to show. Only what was measured is judged.
+
+use super::abba::Row;
+use super::others::OTLP;
+use super::variants::{BREAKS_OVER_IDLE, IDLE, NULL, RECORDS, WITHOUT};
+use crate::verdict::{Verdict, at_least, at_most};
+
+const LOADED: &str = "tcp/echo/64";
+const SINGLE: &str = "tcp/echo/1";
+
+/// Of all rows.
+pub fn verdicts(rows: &[Row]) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for row in rows {
+        let of_cell = |variant: &str| {
+            rows.iter().find(|other| other.cell == row.cell && other.variant == variant)
+        };
+        let Some(null) = of_cell(NULL) else { continue };
+        let throughput = |min| {
+            let what = format!("{}, {}, throughput", row.cell, row.variant);
+            at_least(what, row.throughput.median, min).give_or_take(null.throughput.doubt())
+        };
+        let cpu = |max| {
+            let what = format!("{}, {}, CPU µs added", row.cell, row.variant);
+            at_most(what, row.cpu_micros_added.median, max)
+                .give_or_take(null.cpu_micros_added.doubt())
+        };
+        match (row.cell.as_str(), row.variant.as_str()) {
+            (LOADED, WITHOUT) => verdicts.extend([cpu(0.1), throughput(0.99)]),
+            (LOADED, IDLE) => verdicts.extend([cpu(0.5), throughput(0.97)]),
+            (LOADED, BREAKS_OVER_IDLE) => verdicts.push(throughput(0.99)),
+            (LOADED, RECORDS) => {
+                verdicts.push(throughput(0.93));
+                verdicts.extend(of_cell(OTLP.name).map(|otlp| {
+                    let what = format!("{LOADED}, recording's overhead over OTLP tracing's");
+                    at_most(what, overhead(row) / overhead(otlp), 0.2)
+                        .give_or_take(null.throughput.doubt() / overhead(otlp))
+                }));
+            }
+            (SINGLE, IDLE) => {
+                let what = format!("{SINGLE}, {IDLE}, p50");
+                let p50 = at_most(what, row.p50.median, 1.03);
+                verdicts.push(p50.give_or_take(null.p50.doubt()));
+            }
+            _ => {}
+        }
+    }
+    verdicts
+}
+
+/// How much longer the same calls take.
+fn overhead(row: &Row) -> f64 {
+    1.0 / row.throughput.median - 1.0
+}
