@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -54,7 +55,41 @@ impl From<ControlId> for Name {
 
 impl Serialize for Name {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.id().serialize(serializer)
+        match self {
+            // What is only sent is not kept.
+            Self::Root { home, method, hash, nth } if is_short(method) => {
+                TEXT.with_borrow_mut(|text| {
+                    text.of_home(home);
+                    write_root(&mut text.text, method.as_str(), *hash, *nth);
+                    serializer.serialize_str(&text.text)
+                })
+            }
+            _ => self.id().serialize(serializer),
+        }
+    }
+}
+
+thread_local! {
+    static TEXT: RefCell<Text> = RefCell::default();
+}
+
+/// A name that is written, and that of its home, which nearly always is the same.
+#[derive(Default)]
+struct Text {
+    text: String,
+    home: Option<(ProcessIndex, u64)>,
+    home_bytes: usize,
+}
+
+impl Text {
+    fn of_home(&mut self, home: &Handle) {
+        let is = Some((home.process(), home.names_had()));
+        if self.home != is {
+            self.text.clear();
+            let _ = write!(self.text, "{}/", home.name());
+            (self.home, self.home_bytes) = (is, self.text.len());
+        }
+        self.text.truncate(self.home_bytes);
     }
 }
 
@@ -120,7 +155,19 @@ impl Likes {
 }
 
 fn root(process: &ProcessName, method: &str, hash: u64, nth: u32) -> ControlId {
-    control(&format!("{process}/{}-{hash:016x}-{nth}", clean(method)))
+    let mut path = format!("{process}/");
+    write_root(&mut path, &clean(method), hash, nth);
+    control(&path)
+}
+
+fn write_root(path: &mut String, method: &str, hash: u64, nth: u32) {
+    // A string takes all that it is given.
+    let _ = write!(path, "{method}-{hash:016x}-{nth}");
+}
+
+/// Whether a name of a method is part of a control's as it is.
+fn is_short(method: &MethodName) -> bool {
+    method.as_str().len() <= NAME_BYTES_MAX
 }
 
 /// A child of a control; of one that handles a call, the child of that call.
@@ -291,6 +338,18 @@ mod tests {
                 .ends_with("!3/audit")
         );
         assert!(child(&first, None, "audit", &mut siblings).as_str().ends_with("/audit-2"));
+    }
+
+    #[test]
+    fn what_is_sent_is_the_name() {
+        let process = crate::Process::alone("shop", &crate::course::Wanted::default()).unwrap();
+        let home = process.satellite().unwrap();
+        let name = Likes::default().of_call(home, method("Shop.buy"), 7);
+        let long = Likes::default().of_call(home, method(&"x".repeat(200)), 7);
+        for name in [name, long] {
+            let sent = serde_json::to_string(&name).unwrap();
+            assert_eq!(serde_json::from_str::<ControlId>(&sent).unwrap(), name.id());
+        }
     }
 
     #[test]

@@ -67,6 +67,7 @@ struct Shared {
     process: ProcessIndex,
     /// Locked for nothing else than to read or change it, also while the core is.
     name: Mutex<ProcessName>,
+    names_had: AtomicU64,
     origin: Instant,
     /// The delay with which events pass without further question; `BUSY` if they
     /// do not.
@@ -131,6 +132,7 @@ impl Handle {
         let shared = Arc::new(Shared {
             process,
             name: Mutex::new(name),
+            names_had: AtomicU64::new(1),
             origin: Instant::now(),
             quiet_at: AtomicU64::new(0),
             inside: AtomicBool::new(false),
@@ -177,8 +179,16 @@ impl Handle {
         self.0.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// How many names it has had.
+    #[inline]
+    pub fn names_had(&self) -> u64 {
+        self.0.names_had.load(Ordering::Acquire)
+    }
+
     fn set_name(&self, name: ProcessName) {
         *self.0.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
+        // Only then: whoever sees this reads the new one.
+        self.0.names_had.fetch_add(1, Ordering::Release);
     }
 
     /// How many processes of this name have taken part in the session, this one
