@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
     AllOn, Attach, ControlId, Delay, FromSatellite, Gate, InFlight, Mode, Names, ProcessIndex,
-    ProcessName, RealTime, Stack, Standing, Status, ToCentral, VirtualTime,
+    ProcessKey, ProcessName, RealTime, Stack, Standing, Status, ToCentral, VirtualTime,
 };
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -64,6 +64,7 @@ pub struct Handle(Arc<Shared>);
 
 struct Shared {
     process: ProcessIndex,
+    key: ProcessKey,
     origin: Instant,
     /// The delay with which events pass without further question; `BUSY` if they
     /// do not.
@@ -132,6 +133,7 @@ impl Handle {
         };
         let shared = Arc::new(Shared {
             process,
+            key: ProcessKey::random()?,
             origin: Instant::now(),
             quiet_at: AtomicU64::new(0),
             inside: AtomicBool::new(false),
@@ -164,7 +166,8 @@ impl Handle {
     pub fn attach(&self) -> Attach {
         let core = self.lock();
         let (name, own_name) = (core.name.clone(), core.own_name.clone());
-        Attach { process: self.0.process, name, own_name, pid: std::process::id() }
+        let (process, key) = (self.0.process, self.0.key);
+        Attach { process, name, own_name, pid: std::process::id(), key }
     }
 
     /// The process's number in any session.
