@@ -8,6 +8,7 @@ use ddbx_protocol::link::{FindError, FindFailure, KeyFiles, Receiver, START_ONE,
 use tokio::runtime::{Builder, Runtime};
 
 use crate::exit::Failure;
+use crate::text::escaped_json;
 
 pub(crate) mod breakpoints;
 pub(crate) mod events;
@@ -127,7 +128,7 @@ pub(crate) fn unexpected(reply: Reply) -> Failure {
 /// Prints a value as JSON, on lines of its own.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(std::io::Error::from)?;
-    print(&text)
+    print(&escaped_json(&text))
 }
 
 /// Prints a line, or several.
