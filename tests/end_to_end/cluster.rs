@@ -166,6 +166,15 @@ impl Cluster {
         until(what, || self.holds().into_iter().find(|hold| fits(hold)))
     }
 
+    /// Holds a walk of this name through a process for longer than its deadline.
+    pub fn hold_for_long(&self, caller: &mut Caller, name: &str, at: &str) {
+        caller.warm_up(&[at]);
+        let breakpoint = self.set_break(&[&format!("{at}:Walker.walk@arrive")]);
+        caller.walk(name, 1_000, &[(at, 0)]);
+        self.hit(&breakpoint);
+        self.hold("held for long", |hold| hold["held_ms"].as_u64().unwrap() > 1_200);
+    }
+
     /// The names of those who take part.
     pub fn present(&self) -> Vec<String> {
         let ps = self.json(&["ps"]);

@@ -33,11 +33,7 @@ fn a_session_over_tcp_has_a_secret() {
     let _a = cluster.walker("a");
     let mut caller = cluster.caller("caller");
     cluster.until_present(&["a", "caller"]);
-    caller.warm_up(&["a"]);
-    let breakpoint = cluster.set_break(&["a:Walker.walk@arrive"]);
-    caller.walk("held", 1_000, &[("a", 0)]);
-    cluster.hit(&breakpoint);
-    cluster.hold("held for long", |hold| hold["held_ms"].as_u64().unwrap() > 1_200);
+    cluster.hold_for_long(&mut caller, "held", "a");
     cluster.ddbx(&["continue"]).well();
     assert_eq!(caller.outcome("held").what, "ok");
 }

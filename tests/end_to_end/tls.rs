@@ -3,6 +3,9 @@
 use std::fs;
 
 use ddbx_cli::certs::{self, Valid};
+use ddbx_protocol::link::{
+    Address, CentralTls, KeyFiles, Keys, Listener, Locks, Role, Secret, dial,
+};
 use ddbx_tests::tty::Tty;
 use ddbx_tests::waiting::until;
 use serde_json::Value;
@@ -66,11 +69,7 @@ fn a_session_across_machines() {
     cluster.use_session(&session.replace("127.0.0.1", "localhost"), None);
     let mut caller = cluster.caller("caller");
     cluster.until_present(&["a", "caller"]);
-    caller.warm_up(&["a"]);
-    let breakpoint = cluster.set_break(&["a:Walker.walk@arrive"]);
-    caller.walk("held", 1_000, &[("a", 0)]);
-    cluster.hit(&breakpoint);
-    cluster.hold("held for long", |hold| hold["held_ms"].as_u64().unwrap() > 1_200);
+    cluster.hold_for_long(&mut caller, "held", "a");
 
     let mut screen = Tty::start(&cluster.screen_command(&["--session", &session]), (100, 24));
     screen.types("2");
@@ -180,4 +179,48 @@ fn central_must_be_what_it_says() {
     cluster.use_session(said["session"].as_str().unwrap(), None);
     let said = cluster.ddbx(&["ps"]).refused(1);
     assert!(said.contains("this session does not use TLS"), "{said}");
+}
+
+/// As over any other connection: many messages both ways, and each direction ends by itself.
+#[tokio::test]
+async fn messages_go_both_ways_inside_tls() {
+    let cluster = Cluster::new();
+    cluster.ddbx_plain(&["certs", "certs"]).well();
+    let certs = cluster.path("certs");
+    let any_port = Address::parse("tcp:127.0.0.1:0").unwrap();
+    let secret = Some(Secret::read(&certs.join("secret")).unwrap());
+    let locks = Locks { secret, tls: Some(CentralTls::read(&certs).unwrap()) };
+    let listener = Listener::bind(&any_port, locks).await.unwrap();
+    let files = KeyFiles { secret: None, tls: Some(&certs) };
+    let keys = Keys::read(listener.address(), files).unwrap();
+    for role in [Role::Satellite, Role::Controller] {
+        let listens = async { listener.accept().await.unwrap().handshake().await.unwrap() };
+        let dials = async { dial(listener.address(), &keys, role).await.unwrap() };
+        let ((seen, central), dialled) = tokio::join!(listens, dials);
+        assert_eq!(seen, role);
+        let (mut to_dialler, mut from_dialler) = central.split();
+        let (mut to_central, mut from_central) = dialled.split();
+        // More than fits on the way at once.
+        let long = "x".repeat(900_000);
+        let sends = async {
+            to_central.send(&long).await.unwrap();
+            for number in 0..1_000u32 {
+                to_central.feed(&number).await.unwrap();
+            }
+            to_central.flush().await.unwrap();
+        };
+        let hears = async {
+            assert!(from_dialler.receive::<String>().await.unwrap().unwrap() == long);
+            for number in 0..1_000u32 {
+                assert_eq!(from_dialler.receive::<u32>().await.unwrap(), Some(number));
+            }
+        };
+        tokio::join!(sends, hears);
+        drop(to_central);
+        assert_eq!(from_dialler.receive::<u32>().await.unwrap(), None);
+        to_dialler.send(&7u32).await.unwrap();
+        assert_eq!(from_central.receive::<u32>().await.unwrap(), Some(7));
+        drop(to_dialler);
+        assert_eq!(from_central.receive::<u32>().await.unwrap(), None);
+    }
 }

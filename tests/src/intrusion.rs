@@ -11,6 +11,7 @@ use futures::StreamExt;
 
 mod afterwards;
 mod attempt;
+mod certificates;
 mod commands;
 mod crowd;
 mod kinds;

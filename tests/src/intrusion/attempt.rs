@@ -8,7 +8,7 @@ use ddbx_protocol::link::{DialError, Keys, Refusal, Role, Secret, VERSION, dial}
 use tempfile::TempDir;
 
 use super::kinds::{Case, Door, Kind};
-use super::raw::{May, Outcome, drip, garbage, hello, listen, say};
+use super::raw::{MayHear, Outcome, drip, garbage, hello, listen, say};
 use super::target::{Target, Targets};
 use super::{afterwards, commands, tls};
 
@@ -57,7 +57,7 @@ pub(super) async fn make(targets: &Targets, case: Case, random: fastrand::Rng) -
 async fn by_hand(target: &Target, kind: Kind, mut random: fastrand::Rng) -> io::Result<Outcome> {
     let raw = target.connect().await?;
     let random = &mut random;
-    let may = if target.door == Door::Tls { May::HearTls } else { May::HearNothing };
+    let may = if target.door == Door::Tls { MayHear::Tls } else { MayHear::Nothing };
     let role = random.u8(1..=2);
     let (bytes, may) = match kind {
         Kind::Http => (HTTP[random.usize(..HTTP.len())].into(), may),
@@ -77,29 +77,29 @@ async fn by_hand(target: &Target, kind: Kind, mut random: fastrand::Rng) -> io::
                     other => break other,
                 }
             };
-            (hello(version, role, random), May::HearOpening(REFUSED))
+            (hello(version, role, random), MayHear::Opening(REFUSED))
         }
-        Kind::Role => (hello(VERSION, random.u8(3..), random), May::HearNothing),
+        Kind::Role => (hello(VERSION, random.u8(3..), random), MayHear::Nothing),
         Kind::NoProof => {
             let mut bytes = hello(VERSION, 2, random);
             bytes.extend(request());
             // As long as a proof at least: nobody waits for the rest of one.
             bytes.extend([0; 32]);
-            (bytes, May::HearOpening(PROVE))
+            (bytes, MayHear::Opening(PROVE))
         }
         Kind::WrongProof => {
             let mut bytes = hello(VERSION, role, random);
             bytes.extend(garbage(32, random));
             bytes.extend(request());
-            (bytes, May::HearOpening(PROVE))
+            (bytes, MayHear::Opening(PROVE))
         }
         Kind::Flood => {
             let mut bytes = hello(VERSION, role, random);
             bytes.extend(garbage(random.usize(32..300_000), random));
-            (bytes, May::HearOpening(PROVE))
+            (bytes, MayHear::Opening(PROVE))
         }
-        Kind::Replay if target.door == Door::Tls => (target.overheard.clone(), May::HearTls),
-        Kind::Replay => (target.overheard.clone(), May::HearOpening(PROVE)),
+        Kind::Replay if target.door == Door::Tls => (target.overheard.clone(), MayHear::Tls),
+        Kind::Replay => (target.overheard.clone(), MayHear::Opening(PROVE)),
         Kind::Silent => return Ok(listen(raw, may, Instant::now()).await),
         // What is right so far, so that there is no other reason to close.
         Kind::Slow if target.door == Door::Tls => {

@@ -54,17 +54,17 @@ impl Outcome {
 
 /// What a stranger may hear before it is shown the door.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum May {
+pub(super) enum MayHear {
     /// Nothing.
-    HearNothing,
+    Nothing,
     /// One opening with this verdict.
-    HearOpening(u8),
+    Opening(u8),
     /// What TLS says before it knows who is there: records, none of them readable.
-    HearTls,
+    Tls,
 }
 
 /// Sends something, and listens until the other end closes.
-pub(super) async fn say(mut raw: Raw, bytes: &[u8], may: May) -> Outcome {
+pub(super) async fn say(mut raw: Raw, bytes: &[u8], may: MayHear) -> Outcome {
     let since = Instant::now();
     // It may be shown the door before it has said all.
     let _ = timeout(LIMIT, raw.write_all(bytes)).await;
@@ -73,7 +73,7 @@ pub(super) async fn say(mut raw: Raw, bytes: &[u8], may: May) -> Outcome {
 }
 
 /// Listens until the other end closes.
-pub(super) async fn listen(mut raw: Raw, may: May, since: Instant) -> Outcome {
+pub(super) async fn listen(mut raw: Raw, may: MayHear, since: Instant) -> Outcome {
     let mut heard = Vec::new();
     let closed = timeout(LIMIT, async {
         let mut part = [0; 4096];
@@ -94,16 +94,16 @@ pub(super) async fn listen(mut raw: Raw, may: May, since: Instant) -> Outcome {
 }
 
 /// How many bytes nobody should have heard.
-fn leaked(heard: &[u8], may: May) -> usize {
+fn leaked(heard: &[u8], may: MayHear) -> usize {
     let names = heard.windows(PROCESS.len()).any(|part| part == PROCESS.as_bytes());
     let is_handshake = match may {
-        May::HearNothing => heard.is_empty(),
-        May::HearOpening(verdict) => {
+        MayHear::Nothing => heard.is_empty(),
+        MayHear::Opening(verdict) => {
             let version = VERSION.to_be_bytes();
             let begins = [b"ddbx".as_slice(), &version, &[verdict]].concat();
             heard.is_empty() || heard.len() == OPENING_BYTES && heard.starts_with(&begins)
         }
-        May::HearTls => are_tls_records(heard),
+        MayHear::Tls => are_tls_records(heard),
     };
     if is_handshake && !names { 0 } else { heard.len() }
 }
@@ -126,7 +126,7 @@ fn are_tls_records(mut heard: &[u8]) -> bool {
 }
 
 /// A byte a second, for as long as there is somebody to hear it.
-pub(super) async fn drip(raw: Raw, bytes: &[u8], may: May) -> Outcome {
+pub(super) async fn drip(raw: Raw, bytes: &[u8], may: MayHear) -> Outcome {
     const EVERY: Duration = Duration::from_secs(1);
     let since = Instant::now();
     let (reader, mut writer) = tokio::io::split(raw);
@@ -155,18 +155,18 @@ mod tests {
             let version = VERSION.to_be_bytes();
             [b"ddbx".as_slice(), &version, &[verdict], &[7; 32]].concat()
         };
-        assert_eq!(leaked(&[], May::HearNothing), 0);
-        assert_eq!(leaked(b"HTTP/1.1 400", May::HearNothing), 12);
-        assert_eq!(leaked(&opening(2), May::HearNothing), OPENING_BYTES);
-        assert_eq!(leaked(&opening(2), May::HearOpening(2)), 0);
-        assert_eq!(leaked(&opening(1), May::HearOpening(2)), OPENING_BYTES);
+        assert_eq!(leaked(&[], MayHear::Nothing), 0);
+        assert_eq!(leaked(b"HTTP/1.1 400", MayHear::Nothing), 12);
+        assert_eq!(leaked(&opening(2), MayHear::Nothing), OPENING_BYTES);
+        assert_eq!(leaked(&opening(2), MayHear::Opening(2)), 0);
+        assert_eq!(leaked(&opening(1), MayHear::Opening(2)), OPENING_BYTES);
         // A proof after it would be something to try guesses on.
         let proof = [opening(2), vec![7; 32]].concat();
-        assert_eq!(leaked(&proof, May::HearOpening(2)), OPENING_BYTES + 32);
+        assert_eq!(leaked(&proof, MayHear::Opening(2)), OPENING_BYTES + 32);
         let alert = [21, 3, 3, 0, 2, 2, 40];
-        assert_eq!(leaked(&alert, May::HearTls), 0);
-        assert_eq!(leaked(&alert[..6], May::HearTls), 6);
+        assert_eq!(leaked(&alert, MayHear::Tls), 0);
+        assert_eq!(leaked(&alert[..6], MayHear::Tls), 6);
         let names = [&[22, 3, 3, 0, 12][..], PROCESS.as_bytes()].concat();
-        assert_eq!(leaked(&names, May::HearTls), names.len());
+        assert_eq!(leaked(&names, MayHear::Tls), names.len());
     }
 }

@@ -3,24 +3,24 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
 use std::{fs, io};
 
-use ddbx_cli::certs::{self, Valid};
 use ddbx_protocol::control::{ProcessState, Reply, Request};
 use ddbx_protocol::link::{Address, KeyFiles, Keys, Role, dial};
 use serde::Serialize;
 use serde_json::Value;
-use time::{Duration, OffsetDateTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::time::{Instant, sleep};
 
+use super::certificates;
 use super::kinds::Door;
 use super::raw::Raw;
 use crate::place::Place;
 use crate::waiting::LIMIT;
 
-const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// What nobody may hear of.
 pub(super) const PROCESS: &str = "crown-jewels";
@@ -68,7 +68,7 @@ impl Drop for Running {
     }
 }
 
-fn failed(what: &str) -> impl Fn(io::Error) -> String {
+pub(super) fn failed(what: &str) -> impl Fn(io::Error) -> String {
     move |error| format!("{what}: {error}")
 }
 
@@ -76,7 +76,7 @@ impl Targets {
     pub(super) async fn open(programs: &Path) -> Result<Self, String> {
         let place = Place::new().map_err(failed("no place for sessions"))?;
         let program = programs.join("ddbx-under-test");
-        make_certificates(place.dir())?;
+        certificates::make(place.dir())?;
         let mut targets = Vec::new();
         for door in [Door::Unix, Door::Tcp, Door::Tls] {
             targets.push(Target::open(&place, programs, door).await?);
@@ -285,32 +285,4 @@ fn start(command: &mut Command, last: impl Fn(&str) -> bool) -> Result<(Running,
         }
     }
     Err(format!("{} ended: {printed}", command.get_program().display()))
-}
-
-/// Those of the session, those of another one, and those of another time. The session
-/// knows the authority of the last too: that they are old is all that is wrong with them.
-fn make_certificates(dir: &Path) -> Result<(), String> {
-    let now = OffsetDateTime::now_utc();
-    let valid = Valid { from: now - Duration::days(1), until: now + Duration::days(1) };
-    let over = Valid { from: now - Duration::days(9), until: now - Duration::days(8) };
-    for (name, valid) in [("certs", valid), ("foreign", valid), ("expired", over)] {
-        certs::make(&dir.join(name), &[], valid).map_err(|error| error.to_string())?;
-    }
-    let io = failed("certificates cannot be copied");
-    let copy = |files: &[&str], from: &str, to: &str| {
-        files.iter().try_for_each(|file| {
-            fs::copy(dir.join(from).join(file), dir.join(to).join(file)).map(drop)
-        })
-    };
-    let authority = |of: &str| fs::read_to_string(dir.join(of).join("ca.pem"));
-    let both = authority("certs").and_then(|one| Ok(one + &authority("expired")?)).map_err(&io)?;
-    fs::create_dir(dir.join("central")).map_err(&io)?;
-    let all = ["central.pem", "central.key", "client.pem", "client.key", "secret"];
-    copy(&all, "certs", "central").map_err(&io)?;
-    fs::write(dir.join("central/ca.pem"), both).map_err(&io)?;
-    // What they show is wrong, and not whom they trust.
-    for stranger in ["foreign", "expired"] {
-        copy(&["ca.pem", "secret"], "certs", stranger).map_err(&io)?;
-    }
-    Ok(())
 }

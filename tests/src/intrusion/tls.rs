@@ -17,7 +17,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::attempt::HTTP;
 use super::kinds::{Door, Kind};
-use super::raw::{May, Outcome, Raw, hello, say};
+use super::raw::{MayHear, Outcome, Raw, hello, say};
 use super::target::Targets;
 
 pub(super) async fn make(
@@ -30,12 +30,12 @@ pub(super) async fn make(
         Kind::ExpiredCertificate => client(targets, "expired", Fault::Expired).await,
         Kind::NoCertificate => {
             let raw = connect(targets, None).await?;
-            Ok(say(raw, &hello(VERSION, 2, &mut random), May::HearNothing).await)
+            Ok(say(raw, &hello(VERSION, 2, &mut random), MayHear::Nothing).await)
         }
         _ => {
             let raw = connect(targets, Some("certs")).await?;
             let http = HTTP[random.usize(..HTTP.len())];
-            Ok(say(raw, http.as_bytes(), May::HearNothing).await)
+            Ok(say(raw, http.as_bytes(), MayHear::Nothing).await)
         }
     }
 }
