@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use ddbx_protocol::control::{Reply, Request, Wanted};
-use ddbx_protocol::link::Address;
+use ddbx_protocol::link::{Address, Keys};
 use serde::Serialize;
 use tokio::runtime;
 
@@ -172,7 +172,8 @@ fn print<'a>(rows: impl Iterator<Item = &'a Row>) {
 /// Is the screen that is measured.
 pub fn look(args: &LookArgs) -> Result<(), Box<dyn std::error::Error>> {
     let address = Address::parse(&args.session)?;
-    let options = ddbx_tui::Options { address, secret: None, watch_only: false, printed: None };
+    let options =
+        ddbx_tui::Options { address, keys: Keys::default(), watch_only: false, printed: None };
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(ddbx_tui::run(options))?)
 }

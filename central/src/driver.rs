@@ -69,7 +69,7 @@ enum Input {
     Join {
         attach: Attach,
         deliver: Deliver,
-        reply: Sender<Membership>,
+        reply: Sender<Option<Membership>>,
     },
     Left(Membership),
     Satellite(Membership, FromSatellite),
@@ -115,9 +115,10 @@ impl Session {
     }
 
     /// A process joins. A name that is taken gets a number behind it. When this
-    /// returns, all breakpoints that concern it are in force.
+    /// returns, all breakpoints that concern it are in force. None if the session has
+    /// ended, or if another process takes part under the same number.
     pub fn join(&self, attach: Attach, deliver: Deliver) -> Option<Membership> {
-        self.ask(|reply| Input::Join { attach, deliver, reply })
+        self.ask(|reply| Input::Join { attach, deliver, reply }).flatten()
     }
 
     /// A process is gone.
@@ -293,7 +294,8 @@ struct Driver {
     asked: Asked,
     holds: Holds,
     log: Log,
-    queries: BTreeMap<u64, oneshot::Sender<Vec<InFlight>>>,
+    /// Who was asked what, and whom to tell the answer.
+    queries: BTreeMap<(ProcessIndex, u64), oneshot::Sender<Vec<InFlight>>>,
     next_query: u64,
     observers: usize,
     messages_sent: u64,
@@ -438,7 +440,7 @@ impl Driver {
         let Some(member) = self.members.get(&process) else { return };
         self.next_query += 1;
         self.queries.retain(|_, reply| !reply.is_closed());
-        self.queries.insert(self.next_query, reply);
+        self.queries.insert((process, self.next_query), reply);
         (member.deliver)(question(self.next_query));
     }
 

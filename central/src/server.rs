@@ -13,8 +13,10 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 
 use crate::driver::{Membership, Session};
+use door::Door;
 
 mod calls;
+mod door;
 
 /// How long a process may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
@@ -22,12 +24,15 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// Serves a session at a socket until somebody asks for its end.
 pub async fn serve(listener: Listener, session: Session) {
     let end = Arc::new(Notify::new());
+    let mut door = Door::new();
     loop {
+        let next = async {
+            door.room().await;
+            listener.accept().await
+        };
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok(incoming) => {
-                    tokio::spawn(welcome(incoming, session.clone(), end.clone()));
-                }
+            accepted = next => match accepted {
+                Ok(incoming) => door.let_in(welcome(incoming, session.clone(), end.clone())),
                 // Out of descriptors, or the like: it may pass.
                 Err(_) => tokio::time::sleep(HEARTBEAT).await,
             },
@@ -37,11 +42,15 @@ pub async fn serve(listener: Listener, session: Session) {
 }
 
 /// Whoever does not come in properly is left alone: that connection is closed, and
-/// nothing else is said.
+/// nothing else is said. Done when it is known who it is.
 async fn welcome(incoming: Incoming, session: Session, end: Arc<Notify>) {
     match incoming.handshake().await {
-        Ok((Role::Satellite, connection)) => satellite(connection, session).await,
-        Ok((Role::Controller, connection)) => controller(connection, session, &end).await,
+        Ok((Role::Satellite, connection)) => {
+            tokio::spawn(satellite(connection, session));
+        }
+        Ok((Role::Controller, connection)) => {
+            tokio::spawn(async move { controller(connection, session, &end).await });
+        }
         Err(_) => {}
     }
 }

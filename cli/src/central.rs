@@ -1,12 +1,15 @@
 //! `ddbx central`: a session without processes of its own; and how a session opens.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ddbx_central::driver::Session;
 use ddbx_central::server;
 use ddbx_protocol::control::{ProcessState, Reply, Request};
-use ddbx_protocol::link::{Address, BindError, Listener, Secret};
+use ddbx_protocol::link::{
+    Address, BindError, CentralTls, ClientTls, KeyFiles, Keys, Listener, Locks, Secret,
+};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -28,16 +31,22 @@ Examples:
   ddbx central --session shop               a session with another name
   ddbx central --session tcp:127.0.0.1:0 --secret-file /run/user/1000/shop.secret
                                             over TCP; the file is made if it is missing
+  ddbx certs certs --host db1 && ddbx central --session tcp:0.0.0.0:4000 --tls certs
+                                            for services on other machines too
 
 Ctrl-C, SIGTERM or `ddbx stop` end it.")]
 pub(crate) struct CentralArgs {
-    /// Its name, or unix:PATH, or tcp:IP:PORT on the loopback interface
+    /// Its name, or unix:PATH, or tcp:IP:PORT; beyond the loopback interface only with --tls
     #[arg(long, short = 'S', default_value = "default")]
     session: String,
 
     /// The secret that all must know, over TCP; made if it is missing
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
+
+    /// The directory with the certificates that `ddbx certs` has made, for services elsewhere
+    #[arg(long, value_name = "DIR")]
+    tls: Option<PathBuf>,
 
     /// Print JSON
     #[arg(long)]
@@ -46,7 +55,8 @@ pub(crate) struct CentralArgs {
 
 pub(crate) fn run(args: &CentralArgs) -> Result<(), Failure> {
     runtime()?.block_on(async {
-        let open = Open::start(&args.session, args.secret_file.as_deref()).await?;
+        let files = KeyFiles { secret: args.secret_file.as_deref(), tls: args.tls.as_deref() };
+        let open = Open::start(&args.session, files).await?;
         if args.json {
             let variables: serde_json::Map<_, _> =
                 open.environment.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
@@ -61,6 +71,13 @@ pub(crate) fn run(args: &CentralArgs) -> Result<(), Failure> {
                 "session {} is open; services take part with\n  {variables}",
                 open.name
             ))?;
+            if let Some(port) = open.port_for_others {
+                print(&format!(
+                    "on other machines with DDBX_SESSION=tcp:HOST:{port}, where HOST is what \
+                     `ddbx certs --host` was told, and DDBX_TLS=DIR, a copy of what it made for \
+                     services"
+                ))?;
+            }
         }
         open.end().await;
         Ok(())
@@ -72,49 +89,44 @@ pub(crate) struct Open {
     /// What it is called.
     pub(crate) name: String,
     /// Where a screen finds it.
-    pub(crate) at: (Address, Option<Secret>),
+    pub(crate) at: (Address, Keys),
     /// Those who take part and those who hold them.
     pub(crate) session: Session,
     /// What a service needs in its environment to take part.
     pub(crate) environment: Vec<(String, String)>,
+    /// With TLS, on which port others reach it.
+    port_for_others: Option<u16>,
     served: JoinHandle<()>,
 }
 
 impl Open {
-    pub(crate) async fn start(name: &str, secret_file: Option<&Path>) -> Result<Self, Failure> {
-        let wrong = |error: &dyn std::error::Error| Failure::BadInput(error.to_string());
+    pub(crate) async fn start(name: &str, files: KeyFiles<'_>) -> Result<Self, Failure> {
         let address = Address::parse(name).map_err(|error| wrong(&error))?;
-        let secret = match (&address, secret_file) {
-            (Address::Unix(_), _) => None,
-            (Address::Tcp(_), Some(file)) if file.exists() => {
-                Some(Secret::read(file).map_err(|error| wrong(&error))?)
-            }
-            (Address::Tcp(_), Some(file)) => {
-                Some(Secret::create(file).map_err(|error| wrong(&error))?)
-            }
-            (Address::Tcp(_), None) => {
-                return Err(Failure::BadInput(
-                    "a session over TCP needs a secret: say where with --secret-file FILE (it is \
-                     made if it is missing)"
-                        .to_owned(),
-                ));
-            }
-        };
-        let listener = Listener::bind(&address, secret.clone()).await;
+        let (locks, keys) = locks_and_keys(&address, files)?;
+        let has_tls = locks.tls.is_some();
+        let listener = Listener::bind(&address, locks).await;
         let listener = listener.map_err(|error| match error {
-            BindError::NotAllowed(_) | BindError::Address(_) => wrong(&error),
+            BindError::NotAllowed(_) | BindError::Address(_) | BindError::Named(_) => wrong(&error),
             _ => Failure::Failed(error.to_string()),
         })?;
-        let address = listener.address().clone();
+        let address = from_here(listener.address());
+        let port_for_others = match &address {
+            Address::Tcp(at) if has_tls => Some(at.port()),
+            _ => None,
+        };
         let name = address.session_name().map_or_else(|| address.to_string(), |n| n.to_string());
         let mut environment = vec![("DDBX_SESSION".to_owned(), address.to_string())];
-        if let (Address::Tcp(_), Some(file)) = (&address, secret_file) {
-            let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-            environment.push(("DDBX_SECRET_FILE".to_owned(), file.display().to_string()));
+        let mut also = |variable: &str, path: &Path| {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            environment.push((variable.to_owned(), path.display().to_string()));
+        };
+        if address.is_tcp() {
+            files.secret.inspect(|file| also("DDBX_SECRET_FILE", file));
+            files.tls.inspect(|directory| also("DDBX_TLS", directory));
         }
         let session = Session::start()?;
         let served = tokio::spawn(server::serve(listener, session.clone()));
-        Ok(Self { name, at: (address, secret), session, environment, served })
+        Ok(Self { name, at: (address, keys), session, environment, port_for_others, served })
     }
 
     /// Until Ctrl-C, SIGTERM, or until somebody asks for its end.
@@ -134,6 +146,46 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.served.abort();
+    }
+}
+
+fn wrong(error: &dyn std::error::Error) -> Failure {
+    Failure::BadInput(error.to_string())
+}
+
+/// What the session asks of others, and what its own screen shows it.
+fn locks_and_keys(address: &Address, files: KeyFiles<'_>) -> Result<(Locks, Keys), Failure> {
+    if !address.is_tcp() {
+        return Ok((Locks::default(), Keys::default()));
+    }
+    let Some(file) = files.secret_file() else {
+        return Err(Failure::BadInput(
+            "a session over TCP needs a secret: say where with --secret-file FILE (it is made if \
+             it is missing)"
+                .to_owned(),
+        ));
+    };
+    // Before a secret is made for nothing.
+    let central = files.tls.map(CentralTls::read).transpose().map_err(|error| wrong(&error))?;
+    let client = files.tls.map(ClientTls::read).transpose().map_err(|error| wrong(&error))?;
+    let secret = if file.exists() { Secret::read(&file) } else { Secret::create(&file) };
+    let secret = Some(secret.map_err(|error| wrong(&error))?);
+    Ok((Locks { secret: secret.clone(), tls: central }, Keys { secret, tls: client }))
+}
+
+/// Where those on this machine reach a session: one that listens at all of its addresses
+/// is reached at any.
+fn from_here(address: &Address) -> Address {
+    match address {
+        Address::Tcp(at) if at.ip().is_unspecified() => {
+            let mut at = *at;
+            at.set_ip(match at.ip() {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+            Address::Tcp(at)
+        }
+        address => address.clone(),
     }
 }
 

@@ -7,6 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 mod central;
+pub mod certs;
 pub mod demo;
 mod exit;
 pub mod plan;
@@ -57,6 +58,7 @@ enum Command {
     Run(run::RunArgs),
     Replay(replay::ReplayArgs),
     Central(central::CentralArgs),
+    Certs(certs::CertsArgs),
     Ps(InSession<words::Ps>),
     Break(InSession<words::Break>),
     Breaks(InSession<words::Breaks>),
@@ -99,6 +101,7 @@ pub fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Central(args) => central::run(&args),
+        Command::Certs(args) => certs::run(&args),
         Command::Ps(args) => processes::ps(&args),
         Command::Break(args) => breakpoints::set(&args),
         Command::Breaks(args) => breakpoints::list(&args),

@@ -151,10 +151,10 @@ async fn replay(
     recording: &Recording,
     config: &Config,
 ) -> Result<ExitCode, Failure> {
-    let InSession { headless, session, secret_file, .. } = &args.in_session;
+    let InSession { headless, session, .. } = &args.in_session;
     let name = session.as_ref().or(config.session.as_ref());
     let name = name.map_or(recording.session().session.as_str(), String::as_str);
-    let mut open = Open::start(name, secret_file.as_deref()).await?;
+    let mut open = Open::start(name, args.in_session.key_files()).await?;
     for spec in &args.breakpoints {
         let wanted = Wanted { spec: spec.clone(), ..Wanted::default() };
         let planted = open.session.plant(wanted, None);

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
+use ddbx_protocol::link::KeyFiles;
 use ddbx_protocol::{ProcessName, SessionName};
 use ddbx_recording::Keep;
 use regex::Regex;
@@ -114,9 +115,18 @@ pub(crate) struct InSession {
     /// The secret that all must know, over TCP; made if it is missing
     #[arg(long, value_name = "SECRET")]
     pub(crate) secret_file: Option<PathBuf>,
+
+    /// The directory with the certificates that `ddbx certs` has made, for processes elsewhere
+    #[arg(long, value_name = "CERTS")]
+    pub(crate) tls: Option<PathBuf>,
 }
 
 impl InSession {
+    /// Where its secret and its certificates are.
+    pub(crate) fn key_files(&self) -> KeyFiles<'_> {
+        KeyFiles { secret: self.secret_file.as_deref(), tls: self.tls.as_deref() }
+    }
+
     /// How to supervise.
     pub(crate) fn options(&self) -> Options {
         let Self { headless, ready_timeout, .. } = *self;

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ddbx_protocol::control::{Reply, Request};
-use ddbx_protocol::link::{FindError, FindFailure, Receiver, START_ONE, Sender, reach};
+use ddbx_protocol::link::{FindError, FindFailure, KeyFiles, Receiver, START_ONE, Sender, reach};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::exit::Failure;
+use crate::text::escaped_json;
 
 pub(crate) mod breakpoints;
 pub(crate) mod events;
@@ -36,6 +37,10 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "FILE", env = "DDBX_SECRET_FILE", hide_env_values = true)]
     secret_file: Option<PathBuf>,
 
+    /// The directory with the certificates of a session on another machine
+    #[arg(long, value_name = "DIR", env = "DDBX_TLS", hide_env_values = true)]
+    tls: Option<PathBuf>,
+
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -52,7 +57,8 @@ impl SessionArgs {
     /// Connects to the session.
     pub(crate) fn connect(&self) -> Result<Client, Failure> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let reaching = reach(self.session.as_deref(), self.secret_file.as_deref());
+        let files = KeyFiles { secret: self.secret_file.as_deref(), tls: self.tls.as_deref() };
+        let reaching = reach(self.session.as_deref(), files);
         let connection = runtime.block_on(reaching).map_err(not_reached)?;
         let (sender, receiver) = connection.split();
         Ok(Client { runtime, sender, receiver })
@@ -122,7 +128,7 @@ pub(crate) fn unexpected(reply: Reply) -> Failure {
 /// Prints a value as JSON, on lines of its own.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(std::io::Error::from)?;
-    print(&text)
+    print(&escaped_json(&text))
 }
 
 /// Prints a line, or several.

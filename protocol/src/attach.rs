@@ -2,6 +2,7 @@
 //! [`crate::session`] says about holds and waits, and what people want to see.
 
 use std::time::Duration;
+use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
 
@@ -113,6 +114,27 @@ pub struct Attach {
     pub own_name: Option<ProcessName>,
     /// Its number in the operating system.
     pub pid: u32,
+    /// What shows that it is the one that took part before.
+    pub key: ProcessKey,
+}
+
+/// A process's own: all processes know each other's numbers, and only the one that has
+/// the key of a process can take part in its place, over another connection.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ProcessKey(u64);
+
+impl ProcessKey {
+    /// One that nobody can guess.
+    pub fn random() -> io::Result<Self> {
+        getrandom::u64().map(Self).map_err(io::Error::from)
+    }
+}
+
+impl fmt::Debug for ProcessKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProcessKey(..)")
+    }
 }
 
 /// What there is to see of a stop.

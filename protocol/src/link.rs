@@ -2,9 +2,9 @@
 //!
 //! Central listens, all others dial. By default that is a Unix socket which only
 //! its owner can reach, and both sides check that the other belongs to the same
-//! user. TCP stays on the loopback interface and needs a secret, which both
-//! sides prove; it keeps strangers out, and hides nothing from whoever can read
-//! the wire.
+//! user. TCP needs a secret, which both sides prove; it keeps strangers out, and
+//! hides nothing from whoever can read the wire. So it stays on the loopback
+//! interface, or runs inside TLS (`tls.rs`).
 //!
 //! A connection opens with a handshake of fixed size (`handshake.rs`); after that
 //! both sides send length-delimited messages (`frames.rs`). Whatever goes wrong on
@@ -22,9 +22,13 @@ mod directory;
 mod find;
 mod frames;
 mod handshake;
+mod keys;
 mod listener;
+mod private_file;
 mod refusal;
 mod secret;
+mod stream;
+mod tls;
 
 pub use address::{Address, InvalidAddress};
 pub use connection::{Connection, Receiver, Sender};
@@ -33,9 +37,13 @@ pub use directory::{DirectoryError, session_directory, session_names};
 pub use find::{FindError, FindFailure, START_ONE, find, reach};
 pub use frames::FrameError;
 pub use handshake::{DEADLINE, HandshakeError, VERSION};
+pub use keys::{KeyFiles, Keys, KeysError, Locks};
 pub use listener::{BindError, Incoming, Listener};
-pub use refusal::Refusal;
+pub use refusal::{Fault, Refusal, Whose};
 pub use secret::{Secret, SecretError};
+pub use tls::{
+    AUTHORITY_FILE, CENTRAL_FILES, CLIENT_FILES, CentralTls, ClientTls, SECRET_FILE, TlsError,
+};
 
 /// What the side that dials is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

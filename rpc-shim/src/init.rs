@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{env, io};
 
-use ddbx_protocol::link::{Address, Secret};
+use ddbx_protocol::link::{Address, KeyFiles, Keys, KeysError};
 use ddbx_satellite::link::Target;
 
 use crate::course::Wanted;
@@ -12,7 +12,8 @@ use crate::process::Process;
 /// This process, as the environment says: in the session of `DDBX_SESSION` (a name,
 /// `unix:PATH` or `tcp:ADDR`), or without one. `DDBX_PROCESS` overrides the name, unless a
 /// process of that name takes part: then it was inherited from that one, and is not meant;
-/// `DDBX_SECRET_FILE` has the secret of a session over TCP; `DDBX_REDACT` lists
+/// `DDBX_SECRET_FILE` has the secret of a session over TCP, and `DDBX_TLS` is the directory
+/// with certificates (and the secret) for one on another machine; `DDBX_REDACT` lists
 /// fields whose values nobody shall see, with commas between them. `DDBX_RECORD` names
 /// the directory of a recording to which the process adds its log, with or without a
 /// session; with `DDBX_KEEP` only the last so many MiB of it are kept.
@@ -49,11 +50,14 @@ pub fn init(name: &str) -> Process {
 
 fn target(session: &str) -> Result<Target, String> {
     let address = Address::parse(session).map_err(|error| format!("DDBX_SESSION: {error}"))?;
-    // Only sessions over TCP have one.
-    let file = set("DDBX_SECRET_FILE").filter(|_| matches!(address, Address::Tcp(_)));
-    let secret = file.map(|file| Secret::read(Path::new(&file))).transpose();
-    let secret = secret.map_err(|error| format!("DDBX_SECRET_FILE: {error}"))?;
-    Ok(Target { address, secret })
+    let (secret, tls) = (set("DDBX_SECRET_FILE"), set("DDBX_TLS"));
+    let files =
+        KeyFiles { secret: secret.as_deref().map(Path::new), tls: tls.as_deref().map(Path::new) };
+    let keys = Keys::read(&address, files).map_err(|error| match error {
+        KeysError::Secret(error) if secret.is_some() => format!("DDBX_SECRET_FILE: {error}"),
+        error => format!("DDBX_TLS: {error}"),
+    })?;
+    Ok(Target { address, keys })
 }
 
 fn cannot_start(error: io::Error) -> String {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
     AllOn, Attach, ControlId, Delay, FromSatellite, Gate, InFlight, Mode, Names, ProcessIndex,
-    ProcessName, RealTime, Standing, Status, ToCentral,
+    ProcessKey, ProcessName, RealTime, Standing, Status, ToCentral,
 };
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -68,6 +68,7 @@ struct Shared {
     /// Locked for nothing else than to read or change it, also while the core is.
     name: Mutex<ProcessName>,
     names_had: AtomicU64,
+    key: ProcessKey,
     origin: Instant,
     /// The delay with which events pass without further question; `BUSY` if they
     /// do not.
@@ -133,6 +134,7 @@ impl Handle {
             process,
             name: Mutex::new(name),
             names_had: AtomicU64::new(1),
+            key: ProcessKey::random()?,
             origin: Instant::now(),
             quiet_at: AtomicU64::new(0),
             inside: AtomicBool::new(false),
@@ -165,7 +167,8 @@ impl Handle {
     /// What it says of itself when it joins a session.
     pub fn attach(&self) -> Attach {
         let (name, own_name) = (self.name(), self.lock().own_name.clone());
-        Attach { process: self.0.process, name, own_name, pid: std::process::id() }
+        let (process, key) = (self.0.process, self.0.key);
+        Attach { process, name, own_name, pid: std::process::id(), key }
     }
 
     /// The process's number in any session.

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use std::{io, thread};
 
-use ddbx_protocol::link::{Address, Connection, DialError, FrameError, Role, Secret, Sender, dial};
+use ddbx_protocol::link::{Address, Connection, DialError, FrameError, Keys, Role, Sender, dial};
 use ddbx_protocol::session::{HEARTBEAT, LEASE};
 use ddbx_protocol::{FromCentral, FromSatellite, Names};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -20,8 +20,8 @@ const BACKOFF_MAX: Duration = Duration::from_secs(2);
 pub struct Target {
     /// The address.
     pub address: Address,
-    /// The secret of the session, over TCP.
-    pub secret: Option<Secret>,
+    /// What it asks for, over TCP.
+    pub keys: Keys,
 }
 
 /// How the first attempt to reach central ended.
@@ -46,7 +46,7 @@ pub fn start(inbox: Inbox, target: Target) -> io::Result<Receiver<FirstAttempt>>
 async fn keep(inbox: Inbox, target: Target, first: SyncSender<FirstAttempt>) {
     let mut backoff = BACKOFF_MIN;
     while inbox.is_needed() {
-        match dial(&target.address, target.secret.as_ref(), Role::Satellite).await {
+        match dial(&target.address, &target.keys, Role::Satellite).await {
             Ok(connection) => {
                 let welcome = talk(&inbox, connection, &first).await;
                 inbox.lost();

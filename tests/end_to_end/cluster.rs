@@ -46,6 +46,7 @@ pub struct Cluster {
     place: Place,
     session: String,
     secret: Option<PathBuf>,
+    tls: Option<PathBuf>,
     recording: Option<PathBuf>,
 }
 
@@ -53,7 +54,7 @@ impl Cluster {
     /// Nothing runs yet.
     pub fn new() -> Self {
         let place = Place::new().unwrap();
-        Self { place, session: SESSION.to_owned(), secret: None, recording: None }
+        Self { place, session: SESSION.to_owned(), secret: None, tls: None, recording: None }
     }
 
     /// With a session that is open.
@@ -76,6 +77,11 @@ impl Cluster {
         (self.session, self.secret) = (session.to_owned(), secret);
     }
 
+    /// Everything from here on shows these certificates, or none.
+    pub fn use_tls(&mut self, certificates: Option<&str>) {
+        self.tls = certificates.map(|name| self.path(name));
+    }
+
     /// Everything from here on is recorded there.
     pub fn record_into(&mut self, recording: &Path) {
         self.recording = Some(recording.to_owned());
@@ -84,14 +90,14 @@ impl Cluster {
     /// `ddbx` with these words, for no session in particular.
     pub fn ddbx_command(&self, words: &[&str]) -> Command {
         let mut command = self.place.command(env!("CARGO_BIN_EXE_ddbx-under-test"));
-        command.args(words);
+        command.args(words).envs(self.tls.iter().map(|tls| ("DDBX_TLS", tls)));
         command
     }
 
     /// `ddbx-tui` with these words.
     pub fn screen_command(&self, words: &[&str]) -> Command {
         let mut command = self.place.command(env!("CARGO_BIN_EXE_ddbx-tui-under-test"));
-        command.args(words);
+        command.args(words).envs(self.tls.iter().map(|tls| ("DDBX_TLS", tls)));
         command
     }
 
@@ -160,6 +166,15 @@ impl Cluster {
         until(what, || self.holds().into_iter().find(|hold| fits(hold)))
     }
 
+    /// Holds a walk of this name through a process for longer than its deadline.
+    pub fn hold_for_long(&self, caller: &mut Caller, name: &str, at: &str) {
+        caller.warm_up(&[at]);
+        let breakpoint = self.set_break(&[&format!("{at}:Walker.walk@arrive")]);
+        caller.walk(name, 1_000, &[(at, 0)]);
+        self.hit(&breakpoint);
+        self.hold("held for long", |hold| hold["held_ms"].as_u64().unwrap() > 1_200);
+    }
+
     /// The names of those who take part.
     pub fn present(&self) -> Vec<String> {
         let ps = self.json(&["ps"]);
@@ -203,9 +218,8 @@ impl Cluster {
     pub fn actor(&self, play: &[&str], options: &[&str]) -> Command {
         let mut command = self.place.command(env!("CARGO_BIN_EXE_actor"));
         command.args(play).arg(self.dir()).args(options).env("DDBX_SESSION", &self.session);
-        if let Some(secret) = &self.secret {
-            command.env("DDBX_SECRET_FILE", secret);
-        }
+        command.envs(self.secret.iter().map(|secret| ("DDBX_SECRET_FILE", secret)));
+        command.envs(self.tls.iter().map(|tls| ("DDBX_TLS", tls)));
         if let Some(recording) = &self.recording {
             command.env("DDBX_RECORD", recording);
         }

@@ -5,8 +5,10 @@
 
 mod breakpoints;
 mod cluster;
+mod escapes;
 mod formats;
 mod holds;
+mod intruders;
 mod losses;
 mod process;
 mod recordings;
@@ -17,5 +19,6 @@ mod sentences;
 mod sessions;
 mod shop;
 mod tampered;
+mod tls;
 mod troupe;
 mod walks;

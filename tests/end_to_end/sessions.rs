@@ -33,11 +33,7 @@ fn a_session_over_tcp_has_a_secret() {
     let _a = cluster.walker("a");
     let mut caller = cluster.caller("caller");
     cluster.until_present(&["a", "caller"]);
-    caller.warm_up(&["a"]);
-    let breakpoint = cluster.set_break(&["a:Walker.walk@arrive"]);
-    caller.walk("held", 1_000, &[("a", 0)]);
-    cluster.hit(&breakpoint);
-    cluster.hold("held for long", |hold| hold["held_ms"].as_u64().unwrap() > 1_200);
+    cluster.hold_for_long(&mut caller, "held", "a");
     cluster.ddbx(&["continue"]).well();
     assert_eq!(caller.outcome("held").what, "ok");
 }
@@ -73,6 +69,26 @@ fn over_tcp_only_with_a_secret_and_only_here() {
     let words = ["central", "--session", "tcp:0.0.0.0:0", "--secret-file", "secret"];
     let said = cluster.ddbx_plain(&words).refused(2);
     assert!(said.contains("not a loopback address"), "{said}");
+    assert!(said.contains("`ddbx certs DIR`") && said.contains("--tls DIR"), "{said}");
+    // Where it goes is not sure before somebody looks its name up.
+    let words = ["ps", "--session", "tcp:localhost:4000", "--secret-file", "secret"];
+    let said = cluster.ddbx_plain(&words).refused(1);
+    assert!(said.contains("not a loopback address"), "{said}");
+}
+
+#[test]
+fn a_secret_is_never_on_a_command_line() {
+    let cluster = Cluster::new();
+    let (_central, address) = open_tcp(&cluster, "secret");
+    let secret = fs::read_to_string(cluster.path("secret")).unwrap();
+    for command in ["ps", "central"] {
+        let words = [command, "--session", &address, "--secret-file", secret.trim_end()];
+        let said = cluster.ddbx_plain(&words).refused(2);
+        assert!(said.contains("other users can see it on a command line"), "{said}");
+        assert!(!said.contains(secret.trim_end()), "{said}");
+    }
+    // Nor was it made a file.
+    assert!(!cluster.path(secret.trim_end()).exists());
 }
 
 #[test]

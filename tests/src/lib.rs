@@ -1,7 +1,9 @@
 //! What the tests of several crates share.
 
 pub mod executions;
+pub mod intrusion;
 pub mod place;
+pub mod puppet;
 pub mod simulation;
 pub mod svg;
 pub mod tty;

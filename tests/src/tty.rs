@@ -18,7 +18,11 @@ pub struct Tty {
     keyboard: Box<dyn Write + Send>,
     master: Box<dyn MasterPty + Send>,
     screen: Arc<Mutex<vt100::Parser>>,
+    printed: Arc<Mutex<Vec<u8>>>,
 }
+
+/// How much of what it prints is kept.
+const PRINTED_MAX: usize = 4 << 20;
 
 impl Tty {
     /// Starts it on a terminal of so many columns and lines.
@@ -34,21 +38,33 @@ impl Tty {
         let parser = vt100::Parser::new(not_zero(height), not_zero(width), 0);
         let screen = Arc::new(Mutex::new(parser));
         let shown = screen.clone();
+        let printed: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let kept = printed.clone();
         thread::spawn(move || {
             let mut bytes = [0; 4096];
             // It ends with an error when the program has ended.
             while let Ok(length @ 1..) = output.read(&mut bytes) {
+                let mut kept = kept.lock().expect("who looks has not panicked");
+                if kept.len() < PRINTED_MAX {
+                    kept.extend_from_slice(&bytes[..length]);
+                }
+                drop(kept);
                 locked(&shown).process(&bytes[..length]);
             }
         });
         let keyboard = pair.master.take_writer().expect(TERMINAL);
-        Self { child, keyboard, master: pair.master, screen }
+        Self { child, keyboard, master: pair.master, screen, printed }
     }
 
     /// Presses these keys.
     pub fn types(&mut self, text: &str) {
         self.keyboard.write_all(text.as_bytes()).expect(TERMINAL);
         self.keyboard.flush().expect(TERMINAL);
+    }
+
+    /// What it has sent to the terminal, of which the first few MiB are kept.
+    pub fn printed(&self) -> Vec<u8> {
+        self.printed.lock().expect("who reads has not panicked").clone()
     }
 
     /// What it looks like.

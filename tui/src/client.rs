@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ddbx_protocol::control::{Notice, Reply, Request};
-use ddbx_protocol::link::{Address, Connection, Receiver, Role, Secret, Sender, dial};
+use ddbx_protocol::link::{Address, Connection, Keys, Receiver, Role, Sender, dial};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -22,12 +22,12 @@ const NOTICES_MAX: usize = 512;
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) address: Address,
-    pub(crate) secret: Option<Secret>,
+    pub(crate) keys: Keys,
 }
 
 impl Target {
     async fn dial(&self) -> Result<Connection, String> {
-        let dialled = dial(&self.address, self.secret.as_ref(), Role::Controller).await;
+        let dialled = dial(&self.address, &self.keys, Role::Controller).await;
         dialled.map_err(|error| error.to_string())
     }
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser};
-use ddbx_protocol::link::{Address, FindFailure, Secret, find, reach};
+use ddbx_protocol::link::{FindFailure, KeyFiles, Keys, find, reach};
 use ddbx_recording::OpenError;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,6 +29,10 @@ struct Cli {
     /// The secret of a session over TCP
     #[arg(long, value_name = "FILE", env = "DDBX_SECRET_FILE", hide_env_values = true)]
     secret_file: Option<PathBuf>,
+
+    /// The directory with the certificates of a session on another machine
+    #[arg(long, value_name = "DIR", env = "DDBX_TLS", hide_env_values = true)]
+    tls: Option<PathBuf>,
 
     /// Only look: nothing can be changed
     #[arg(long)]
@@ -120,15 +124,10 @@ async fn options(cli: &Cli) -> Result<Options, (u8, String)> {
         (code, error.to_string())
     };
     let address = find(cli.session.as_deref()).await.map_err(not_found)?;
-    let secret_file = cli.secret_file.as_deref();
-    reach(Some(&address.to_string()), secret_file).await.map_err(not_found)?;
-    let secret = match (&address, secret_file) {
-        (Address::Tcp(_), Some(file)) => {
-            Some(Secret::read(file).map_err(|error| (2, error.to_string()))?)
-        }
-        _ => None,
-    };
-    Ok(Options { address, secret, watch_only: cli.watch_only, printed: None })
+    let files = KeyFiles { secret: cli.secret_file.as_deref(), tls: cli.tls.as_deref() };
+    reach(Some(&address.to_string()), files).await.map_err(not_found)?;
+    let keys = Keys::read(&address, files).map_err(|error| (2, error.to_string()))?;
+    Ok(Options { address, keys, watch_only: cli.watch_only, printed: None })
 }
 
 /// Until a signal ends the process, which is what its code then says.

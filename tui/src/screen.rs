@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::EventStream;
 use ddbx_protocol::control::{Reply, Request};
-use ddbx_protocol::link::{Address, Secret};
+use ddbx_protocol::link::{Address, Keys};
 use ddbx_recording::OpenError;
 use futures::StreamExt;
 use thiserror::Error;
@@ -36,7 +36,7 @@ pub struct Options {
     /// The session.
     pub address: Address,
     /// What it must be told over TCP.
-    pub secret: Option<Secret>,
+    pub keys: Keys,
     /// Whether nothing may be changed.
     pub watch_only: bool,
     /// What processes print, if somebody else starts them.
@@ -61,7 +61,7 @@ pub async fn run(options: Options) -> Result<(), Failure> {
         .session_name()
         .map_or_else(|| options.address.to_string(), |name| name.to_string());
     let state = State::of_session(name, options.watch_only);
-    let target = Target { address: options.address, secret: options.secret };
+    let target = Target { address: options.address, keys: options.keys };
     let (tell, updates) = mpsc::channel(UPDATES_MAX);
     let (asks, wanted) = mpsc::channel(UPDATES_MAX);
     let asking = ask(target.clone(), wanted, tell.clone());

@@ -1,5 +1,7 @@
 //! Text that came from outside, made fit for a terminal.
 
+use std::fmt::Write as _;
+
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// How much of a message from outside is worth showing: its beginning, and its
@@ -22,16 +24,35 @@ pub fn one_line(text: &str) -> String {
 pub fn escaped(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for character in text.chars() {
-        let separates = matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}');
-        let turns = matches!(character,
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if character.is_control() || separates || turns {
-            clean.extend(character.escape_unicode());
-        } else {
+        if is_plain(character) {
             clean.push(character);
+        } else {
+            clean.extend(character.escape_unicode());
         }
     }
     clean
+}
+
+/// JSON that means the same and has everything escaped that is not plain, but for the ends
+/// of its lines. JSON itself leaves some of what terminals obey as it is.
+pub fn escaped_json(json: &str) -> String {
+    let mut clean = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_plain(character) || character == '\n' {
+            clean.push(character);
+        } else {
+            // All of these have one number in UTF-16.
+            _ = write!(clean, "\\u{:04x}", u32::from(character));
+        }
+    }
+    clean
+}
+
+fn is_plain(character: char) -> bool {
+    let separates = matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}');
+    let turns = matches!(character,
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !(character.is_control() || separates || turns)
 }
 
 /// How many columns a text takes on a terminal.
@@ -172,6 +193,16 @@ mod tests {
         assert_eq!(one_line("a\u{202e}b\u{2028}"), "a\\u{202e}b\\u{2028}");
         let cut_down = one_line(&format!("{} at line 3", "x".repeat(1_000_000)));
         assert!(cut_down.chars().count() < 410 && cut_down.ends_with("x at line 3"));
+    }
+
+    #[test]
+    fn json_is_fit_for_a_terminal_and_means_the_same() {
+        let text = "a\n\u{1b}[2J\u{7f}\u{9b}2J\u{202e}\u{feff}ü在\u{1f980}";
+        let json = serde_json::to_string_pretty(&[text]).unwrap();
+        let clean = escaped_json(&json);
+        let shown = |character: char| is_plain(character) || character == '\n';
+        assert!(clean.chars().all(shown) && clean.contains("\\u009b2J"), "{clean}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&clean).unwrap(), [text]);
     }
 
     #[test]

@@ -66,6 +66,7 @@ struct Why {
 /// The words of `ddbx` that do not ask a session, or that wait for it in scripts.
 const IN_A_SHELL: &[&str] = &[
     "central",
+    "certs",
     "completions",
     "demo",
     "inspect",

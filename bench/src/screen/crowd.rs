@@ -15,8 +15,8 @@ use ddbx_protocol::link::{Address, Role, Sender, dial};
 use ddbx_protocol::session::HEARTBEAT;
 use ddbx_protocol::{
     Attach, BreakpointId, CallId, CallPath, ControlId, Delay, Event, EventId, EventKind,
-    EventNumber, FromCentral, FromSatellite, Gate, MethodName, ProcessIndex, ProcessName, RealTime,
-    RpcEvent, Stack, Standing, Status, StopReason, ToCentral,
+    EventNumber, FromCentral, FromSatellite, Gate, MethodName, ProcessIndex, ProcessKey,
+    ProcessName, RealTime, RpcEvent, Stack, Standing, Status, StopReason, ToCentral,
 };
 use tokio::time::{MissedTickBehavior, interval, interval_at};
 
@@ -140,7 +140,8 @@ impl Crowd {
         let connection = dial(address, None, Role::Satellite).await.map_err(io::Error::other)?;
         let (mut sender, mut receiver) = connection.split();
         let (index, name) = (process.index, process.name.clone());
-        let attach = Attach { process: index, name, own_name: None, pid: std::process::id() };
+        let (pid, key) = (std::process::id(), ProcessKey::random()?);
+        let attach = Attach { process: index, name, own_name: None, pid, key };
         say(&mut sender, FromSatellite::Attach(attach)).await?;
         for to in &process.calls {
             let to = self.processes[*to].index;

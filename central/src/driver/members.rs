@@ -2,8 +2,8 @@
 
 use ddbx_protocol::control::What;
 use ddbx_protocol::{
-    Attach, Delay, Event, FromCentral, FromSatellite, HoldId, Names, ProcessIndex, ProcessName,
-    RealTime, Status, StopId, StopReason, ToCentral,
+    Attach, Delay, Event, FromCentral, FromSatellite, HoldId, Names, ProcessIndex, ProcessKey,
+    ProcessName, RealTime, Status, StopId, StopReason, ToCentral,
 };
 
 use super::{Deliver, Driver, Hit, Membership, view};
@@ -12,6 +12,7 @@ use crate::logic::Command;
 /// A process that takes part.
 pub(super) struct Member {
     pub(super) epoch: u64,
+    key: ProcessKey,
     pub(super) name: ProcessName,
     pub(super) start: u32,
     pub(super) pid: u32,
@@ -24,12 +25,15 @@ pub(super) struct Member {
 const DEPARTED_MAX: usize = 64;
 
 impl Driver {
-    pub(super) fn join(&mut self, attach: Attach, deliver: Deliver) -> Membership {
-        let Attach { process, name, own_name, pid } = attach;
+    /// None if somebody else takes part under this number.
+    pub(super) fn join(&mut self, attach: Attach, deliver: Deliver) -> Option<Membership> {
+        let Attach { process, name, own_name, pid, key } = attach;
         let now = self.now();
-        // The same one again: its old connection counts no more.
-        if let Some(old) = self.members.get(&process) {
-            self.leave(Membership { process, epoch: old.epoch });
+        match self.members.get(&process) {
+            None => {}
+            // The same one again: its old connection counts no more.
+            Some(old) if old.key == key => self.leave(Membership { process, epoch: old.epoch }),
+            Some(_) => return None,
         }
         let name =
             self.free_name(own_name.filter(|_| self.is_taken(&name)).as_ref().unwrap_or(&name));
@@ -50,6 +54,7 @@ impl Driver {
             process,
             Member {
                 epoch,
+                key,
                 name,
                 start,
                 pid,
@@ -62,7 +67,7 @@ impl Driver {
         if let Some(member) = self.members.get(&process) {
             (member.deliver)(FromCentral::Ready);
         }
-        Membership { process, epoch }
+        Some(Membership { process, epoch })
     }
 
     /// How many processes of this name have come so far, this one included.
@@ -110,15 +115,23 @@ impl Driver {
             }
             FromSatellite::Names(names) => member.names = names,
             FromSatellite::Calls { query, calls } => {
-                if let Some(reply) = self.queries.remove(&query) {
+                if let Some(reply) = self.queries.remove(&(process, query)) {
                     let _ = reply.send(calls);
                 }
             }
-            FromSatellite::Events { events, dropped } => self.tell_events(events, dropped),
+            FromSatellite::Events { mut events, dropped } => {
+                // Whatever it says: what it tells has happened there.
+                for event in events.iter_mut().filter(|event| event.id.process != member.name) {
+                    event.id.process = member.name.clone();
+                }
+                self.tell_events(events, dropped);
+            }
             FromSatellite::Replays(progress) => {
                 self.replays.insert((member.name.clone(), member.start), *progress);
             }
-            FromSatellite::Settled { query } => drop(self.queries.remove(&query)),
+            FromSatellite::Settled { query } => {
+                drop(self.queries.remove(&(process, query)));
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use ddbx_protocol::link::BindError;
+use ddbx_protocol::link::{BindError, Keys};
 
 use super::DemoError;
 use super::debugger::Debugger;
@@ -32,7 +32,7 @@ pub(super) async fn on_the_screen() -> Result<(), DemoError> {
     shop.open().await?;
     let looks = ddbx_tui::Options {
         address: debugger.address().clone(),
-        secret: None,
+        keys: Keys::default(),
         watch_only: false,
         printed: None,
     };

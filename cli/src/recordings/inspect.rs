@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{nanos, open, remark, time};
 use crate::exit::Failure;
-use crate::text::{escaped, one_line, padded};
+use crate::text::{escaped, escaped_json, one_line, padded};
 
 /// Show what is in a recording, in one order of the whole run
 ///
@@ -81,7 +81,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     for step in merged(&recording) {
         match step {
             Step::Entry(entry) if filter.shows(&entry) => match args.json {
-                true => writeln!(out, "{}", as_json(&entry))?,
+                true => writeln!(out, "{}", escaped_json(&as_json(&entry).to_string()))?,
                 false => writeln!(out, "{}", line(&entry, width))?,
             },
             Step::Entry(_) | Step::End { tail: Tail::Closed, .. } => {}

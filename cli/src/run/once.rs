@@ -51,7 +51,7 @@ impl Runner<'_> {
     async fn in_session(&self, variant: Variant<'_>) -> Result<Ended, Failure> {
         let Variant { sinks, shown, seed, record, alarm, is_announced } = variant;
         let args = self.args;
-        let mut open = Open::start(&self.session, args.in_session.secret_file.as_deref()).await?;
+        let mut open = Open::start(&self.session, args.in_session.key_files()).await?;
         let mut environment = open.environment.clone();
         if let Some(directory) = record {
             let session = recorded_as(&open.name);

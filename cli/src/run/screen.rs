@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ddbx_protocol::link::{Address, Secret};
+use ddbx_protocol::link::{Address, Keys};
 use tokio::sync::mpsc;
 
 use super::output::{Sink, Sinks};
@@ -13,8 +13,8 @@ use super::output::{Sink, Sinks};
 /// How many lines are printed when the screen is closed, and how many may wait for it.
 const LINES_MAX: usize = 1_000;
 
-/// Where a session is, and its secret.
-pub(crate) type At = (Address, Option<Secret>);
+/// Where a session is, and what it asks for.
+pub(crate) type At = (Address, Keys);
 
 /// Whether there is a person.
 pub(super) fn is_possible() -> bool {
@@ -111,9 +111,9 @@ impl State {
 }
 
 /// Shows the session until the user has seen enough; then for ever nothing.
-pub(super) async fn show((address, secret): At, held: Held, printed: mpsc::Receiver<String>) {
+pub(super) async fn show((address, keys): At, held: Held, printed: mpsc::Receiver<String>) {
     let freed = LetGo(held);
-    let options = ddbx_tui::Options { address, secret, watch_only: false, printed: Some(printed) };
+    let options = ddbx_tui::Options { address, keys, watch_only: false, printed: Some(printed) };
     let looked = ddbx_tui::run(options).await;
     drop(freed);
     match looked {

@@ -8,7 +8,7 @@ use super::holds::describe;
 use super::processes::seconds;
 use super::{InSession, print, unexpected};
 use crate::exit::Failure;
-use crate::text::one_line;
+use crate::text::{escaped_json, one_line};
 
 pub(crate) fn events(args: &InSession<Events>) -> Result<(), Failure> {
     let mut client = args.session.connect()?;
@@ -17,7 +17,10 @@ pub(crate) fn events(args: &InSession<Events>) -> Result<(), Failure> {
         match client.next()? {
             Some(Reply::Notice(notice)) => {
                 let line = match args.session.json {
-                    true => serde_json::to_string(&notice).map_err(std::io::Error::from)?,
+                    true => {
+                        let json = serde_json::to_string(&notice).map_err(std::io::Error::from)?;
+                        escaped_json(&json)
+                    }
                     false => line(&notice),
                 };
                 if args.word.only.as_ref().is_none_or(|only| line.contains(only.as_str())) {

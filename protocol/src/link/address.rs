@@ -21,20 +21,22 @@ pub(super) const EXTENSION: &str = "sock";
 pub enum Address {
     /// A Unix socket.
     Unix(PathBuf),
-    /// A TCP port; only on the loopback interface.
+    /// A TCP port. Beyond the loopback interface only with TLS.
     Tcp(SocketAddr),
+    /// A TCP port of a host that has a name: to be dialled, with TLS.
+    Host(String, u16),
 }
 
 impl Address {
-    /// Reads the name of a session, `unix:PATH` or `tcp:IP:PORT`.
+    /// Reads the name of a session, `unix:PATH`, `tcp:IP:PORT` or `tcp:HOST:PORT`.
     pub fn parse(text: &str) -> Result<Self, InvalidAddress> {
         Self::parse_in(&session_directory(), text)
     }
 
     fn parse_in(directory: &Path, text: &str) -> Result<Self, InvalidAddress> {
         if let Some(address) = text.strip_prefix("tcp:") {
-            let parsed = address.parse().map(Self::Tcp);
-            return parsed.map_err(|_| InvalidAddress::Tcp(address.to_owned()));
+            let parsed = address.parse().ok().map(Self::Tcp).or_else(|| host(address));
+            return parsed.ok_or_else(|| InvalidAddress::Tcp(address.to_owned()));
         }
         let path = match text.strip_prefix("unix:") {
             Some(path) if path.is_empty() || path.contains(char::is_control) => {
@@ -47,6 +49,20 @@ impl Address {
         let path = std::path::absolute(&path).unwrap_or(path);
         check_length(&path)?;
         Ok(Self::Unix(path))
+    }
+
+    /// Whether it is a TCP port.
+    pub fn is_tcp(&self) -> bool {
+        !matches!(self, Self::Unix(_))
+    }
+
+    /// Whether what is sent there stays on this machine. A name could mean anything.
+    pub(super) fn is_loopback(&self) -> bool {
+        match self {
+            Self::Unix(_) => true,
+            Self::Tcp(at) => at.ip().is_loopback(),
+            Self::Host(..) => false,
+        }
     }
 
     /// The session, if it is one that is found by its name.
@@ -63,8 +79,23 @@ impl fmt::Display for Address {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Tcp(address) => write!(f, "tcp:{address}"),
+            Self::Host(name, port) => write!(f, "tcp:{name}:{port}"),
         }
     }
+}
+
+/// A host with a name of letters, digits, dots and hyphens, and not of digits alone: that
+/// would be an address.
+fn host(text: &str) -> Option<Address> {
+    let (name, port) = text.rsplit_once(':')?;
+    let parts = || name.split('.');
+    let is_part = |part: &str| {
+        let plain = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        !part.is_empty() && part.len() <= 63 && plain && !part.starts_with('-')
+    };
+    let has_letter = parts().next_back()?.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let is_name = name.len() <= 253 && parts().all(is_part) && has_letter;
+    is_name.then(|| port.parse().ok().map(|port| Address::Host(name.to_owned(), port)))?
 }
 
 /// The session whose socket has this path.
@@ -90,8 +121,8 @@ pub enum InvalidAddress {
     /// No path, or one that cannot be shown.
     #[error("unix: needs the path of a socket, and {0:?} is none")]
     Path(String),
-    /// Not an IP address with a port.
-    #[error("tcp: needs an IP address and a port, such as 127.0.0.1:4000; {0:?} is none")]
+    /// Not a host with a port.
+    #[error("tcp: needs a host and a port, such as 127.0.0.1:4000; {0:?} is none")]
     Tcp(String),
     /// More than a socket address can hold.
     #[error(
@@ -121,6 +152,8 @@ mod tests {
             ("unix:/tmp/a b.sock", "unix:/tmp/a b.sock"),
             ("tcp:127.0.0.1:4000", "tcp:127.0.0.1:4000"),
             ("tcp:[::1]:4000", "tcp:[::1]:4000"),
+            ("tcp:db-1.example.org:4000", "tcp:db-1.example.org:4000"),
+            ("tcp:localhost:4000", "tcp:localhost:4000"),
         ];
         for (text, shown) in cases {
             let address = parse(text).unwrap();
@@ -140,9 +173,15 @@ mod tests {
         for text in ["", "a/b", "udp:1.2.3.4:5", "a b", "a\n", "unix:", "unix:\u{1b}", "tcp:1"] {
             assert!(parse(text).is_err(), "{text:?}");
         }
+        let long = format!("{}.org", "x".repeat(64));
+        for host in ["", "1.2.3", "1.2.3.999", "a..b", "-a", "a b", "a\u{1b}", "a/b", "::1", &long]
+        {
+            assert!(parse(&format!("tcp:{host}:4000")).is_err(), "{host:?}");
+        }
+        assert!(parse("tcp:host:65536").is_err() && parse("tcp:host:").is_err());
         // A name is only ever the name of a file in the directory.
         assert_eq!(parse(".."), Ok(Address::Unix("/run/ddbx/...sock".into())));
-        assert!(parse("tcp:localhost:1").unwrap_err().to_string().contains("127.0.0.1:4000"));
+        assert!(parse("tcp:localhost").unwrap_err().to_string().contains("127.0.0.1:4000"));
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! A connection after its handshake: messages both ways.
 
+use std::pin::Pin;
+use std::task::{Context, Waker};
+
 use futures::{SinkExt, StreamExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::io::AsyncWrite;
 use tokio_util::codec::{FramedRead, FramedWrite};
 
 use super::Role;
 use super::frames::{Codec, FrameError};
+use super::stream::{Reader, Stream, Writer};
 
 /// A connection between central and whoever dialled it.
 #[derive(Debug)]
@@ -16,13 +19,6 @@ pub struct Connection {
     stream: Stream,
     role: Role,
     side: Side,
-}
-
-/// What connections run over.
-#[derive(Debug)]
-pub(super) enum Stream {
-    Unix(UnixStream),
-    Tcp(TcpStream),
 }
 
 /// Which end of a connection this is.
@@ -44,25 +40,13 @@ impl Connection {
             Side::Dialler => (dialler(self.role), listener(self.role)),
             Side::Listener => (listener(self.role), dialler(self.role)),
         };
-        let (reader, writer): (Reader, Writer) = match self.stream {
-            Stream::Unix(stream) => {
-                let (reader, writer) = stream.into_split();
-                (Box::new(reader), Box::new(writer))
-            }
-            Stream::Tcp(stream) => {
-                let (reader, writer) = stream.into_split();
-                (Box::new(reader), Box::new(writer))
-            }
-        };
+        let (reader, writer) = self.stream.split();
         (
             Sender { frames: FramedWrite::new(writer, outgoing) },
             Receiver { frames: Some(FramedRead::new(reader, incoming)) },
         )
     }
 }
-
-type Reader = Box<dyn AsyncRead + Send + Sync + Unpin>;
-type Writer = Box<dyn AsyncWrite + Send + Sync + Unpin>;
 
 /// The sending direction. When it is dropped, the other end sees the end of the
 /// messages.
@@ -88,6 +72,15 @@ impl Sender {
     /// Sends all that is queued.
     pub async fn flush(&mut self) -> Result<(), FrameError> {
         SinkExt::<&()>::flush(&mut self.frames).await
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        // TLS does not end by itself. One attempt: its last word has a few bytes, for
+        // which there is room unless the other end has long stopped reading.
+        let mut context = Context::from_waker(Waker::noop());
+        let _ = Pin::new(self.frames.get_mut()).poll_shutdown(&mut context);
     }
 }
 

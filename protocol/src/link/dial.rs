@@ -7,43 +7,66 @@ use std::path::Path;
 use thiserror::Error;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::address::{Address, InvalidAddress, check_length};
-use super::connection::{Connection, Side, Stream};
+use super::connection::{Connection, Side};
 use super::directory::{self, DirectoryError, directory_of, our_uid};
 use super::handshake::{self, DEADLINE, HandshakeError, VERSION};
+use super::keys::Keys;
 use super::refusal::{Refusal, check_peer, check_tcp};
-use super::{Role, Secret};
+use super::stream::Stream;
+use super::{ClientTls, Role};
 
 /// Connects to the session at an address. A session over TCP always has a
-/// secret; where there is one, both ends must prove it.
+/// secret; where there is one, both ends must prove it. The keys can be a secret alone,
+/// or none.
 pub async fn dial(
     address: &Address,
-    secret: Option<&Secret>,
+    keys: impl Into<Keys>,
     role: Role,
 ) -> Result<Connection, DialError> {
-    let failed = |error| DialError::at(address, error);
-    let stream = match address {
+    let Keys { secret, tls } = keys.into();
+    match address {
         Address::Unix(path) => {
             check_length(path)?;
             check_socket(path).map_err(|error| match error {
                 DirectoryError::Missing(_) => DialError::NoSession(address.clone()),
                 other => DialError::NotAllowed(other.into()),
             })?;
-            let mut stream = UnixStream::connect(path).await.map_err(|e| failed(e.into()))?;
-            check_peer(&stream, our_uid())?;
-            handshake::dial(&mut stream, secret, role, VERSION).await.map_err(failed)?;
-            Stream::Unix(stream)
         }
-        Address::Tcp(to) => {
-            check_tcp(*to, secret.is_some())?;
-            let mut stream = TcpStream::connect(to).await.map_err(|e| failed(e.into()))?;
-            stream.set_nodelay(true).map_err(|e| failed(e.into()))?;
-            handshake::dial(&mut stream, secret, role, VERSION).await.map_err(failed)?;
-            Stream::Tcp(stream)
+        Address::Tcp(_) | Address::Host(..) => {
+            check_tcp(address, secret.is_some(), tls.is_some())?;
+        }
+    }
+    let talk = async {
+        let mut stream = connect(address, tls).await?;
+        handshake::dial(&mut stream, secret.as_ref(), role, VERSION).await?;
+        Ok(Connection::new(stream, role, Side::Dialler))
+    };
+    handshake::in_time(talk).await.map_err(|error| DialError::at(address, error))
+}
+
+/// A connection to whoever listens there, who may still be anybody.
+async fn connect(address: &Address, tls: Option<ClientTls>) -> Result<Stream, HandshakeError> {
+    let (stream, name) = match address {
+        Address::Unix(path) => {
+            let stream = UnixStream::connect(path).await?;
+            check_peer(&stream, our_uid())?;
+            return Ok(Stream::Unix(stream));
+        }
+        Address::Tcp(to) => (TcpStream::connect(to).await?, ServerName::IpAddress(to.ip().into())),
+        Address::Host(name, port) => {
+            let stream = TcpStream::connect((name.as_str(), *port)).await?;
+            let name = ServerName::try_from(name.clone());
+            (stream, name.map_err(|error| HandshakeError::Io(io::Error::other(error)))?)
         }
     };
-    Ok(Connection::new(stream, role, Side::Dialler))
+    stream.set_nodelay(true)?;
+    match tls {
+        Some(tls) => tls.connect(name, stream).await,
+        None => Ok(Stream::Tcp(stream)),
+    }
 }
 
 /// Whether something accepts connections at an address; it need not be ddbx.
@@ -52,6 +75,10 @@ pub async fn is_alive(address: &Address) -> bool {
         Address::Unix(path) => accepts(path).await.unwrap_or(false),
         Address::Tcp(to) => {
             matches!(timeout(DEADLINE, TcpStream::connect(to)).await, Ok(Ok(_)))
+        }
+        Address::Host(name, port) => {
+            let connect = TcpStream::connect((name.as_str(), *port));
+            matches!(timeout(DEADLINE, connect).await, Ok(Ok(_)))
         }
     }
 }

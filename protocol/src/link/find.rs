@@ -1,17 +1,15 @@
 //! Which session is meant, and why it is not reached: in words for whoever has typed
 //! its name.
 
-use std::path::Path;
-
 use thiserror::Error;
 
+use super::Role;
 use super::address::{Address, InvalidAddress};
 use super::connection::Connection;
 use super::dial::{DialError, dial, is_alive};
 use super::directory::{DirectoryError, session_names};
+use super::keys::{KeyFiles, Keys, KeysError};
 use super::refusal::Refusal;
-use super::secret::SecretError;
-use super::{Role, Secret};
 use crate::ids::SessionName;
 
 /// What to do where no session runs.
@@ -30,18 +28,15 @@ pub async fn find(session: Option<&str>) -> Result<Address, FindError> {
     }
 }
 
-/// Finds the session that is meant and connects to it as a controller. A secret is read
-/// only for a session over TCP.
-pub async fn reach(
+/// Finds the session that is meant and connects to it as a controller. Keys are read only
+/// for a session over TCP; the file of a secret may be all that is given.
+pub async fn reach<'a>(
     session: Option<&str>,
-    secret_file: Option<&Path>,
+    files: impl Into<KeyFiles<'a>>,
 ) -> Result<Connection, FindError> {
     let address = find(session).await?;
-    let secret = match (&address, secret_file) {
-        (Address::Tcp(_), Some(file)) => Some(Secret::read(file)?),
-        _ => None,
-    };
-    match dial(&address, secret.as_ref(), Role::Controller).await {
+    let keys = Keys::read(&address, files.into())?;
+    match dial(&address, keys, Role::Controller).await {
         Ok(connection) => Ok(connection),
         Err(DialError::NoSession(address)) => {
             let others = alive().await.unwrap_or_default();
@@ -90,9 +85,9 @@ pub enum FindError {
         /// Those that run.
         others: Vec<SessionName>,
     },
-    /// Its secret cannot be read.
+    /// Its secret or its certificates cannot be read.
     #[error(transparent)]
-    Secret(#[from] SecretError),
+    Keys(#[from] KeysError),
     /// It has a secret.
     #[error(
         "a session over TCP has a secret: say where it is with --secret-file FILE, or with \
@@ -123,7 +118,7 @@ impl FindError {
             Self::Dial(DialError::NoSession(_) | DialError::Failed { .. }) => {
                 FindFailure::NoSession
             }
-            Self::Address(_) | Self::SeveralRun(_) | Self::Secret(_) | Self::SecretNeeded => {
+            Self::Address(_) | Self::SeveralRun(_) | Self::Keys(_) | Self::SecretNeeded => {
                 FindFailure::BadInput
             }
             Self::Directory(_) | Self::Dial(_) => FindFailure::Failed,

@@ -25,14 +25,18 @@ use tokio::time::timeout;
 use super::Role;
 use super::refusal::Refusal;
 use super::secret::{Secret, random};
+use super::tls;
 
 /// The version of the handshake and of all messages after it.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// A handshake that takes longer than this has failed.
 pub const DEADLINE: Duration = Duration::from_secs(5);
 
 const MAGIC: [u8; 4] = *b"ddbx";
+
+/// What a session that speaks TLS says first to whoever does not: an alert.
+const TLS_ALERT: [u8; 4] = [21, 3, 3, 0];
 
 /// The version does not fit.
 const REFUSED: u8 = 0;
@@ -74,8 +78,10 @@ impl Opening {
     async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<Self, HandshakeError> {
         let mut magic = [0; 4];
         stream.read_exact(&mut magic).await?;
-        if magic != MAGIC {
-            return Err(HandshakeError::Foreign);
+        match magic {
+            MAGIC => {}
+            TLS_ALERT => return Err(Refusal::TlsNeeded.into()),
+            _ => return Err(HandshakeError::Foreign),
         }
         let version = stream.read_u16().await?;
         let word = stream.read_u8().await?;
@@ -83,6 +89,14 @@ impl Opening {
         stream.read_exact(&mut nonce).await?;
         Ok(Self { version, word, nonce })
     }
+}
+
+/// All of a handshake, in time: a dialler that says nothing, or a byte now and then, is
+/// given up like one that has gone.
+pub(super) async fn in_time<T>(
+    talk: impl Future<Output = Result<T, HandshakeError>>,
+) -> Result<T, HandshakeError> {
+    timeout(DEADLINE, talk).await.unwrap_or(Err(HandshakeError::Silent))
 }
 
 /// The dialler's side of the handshake.
@@ -95,28 +109,25 @@ pub(super) async fn dial<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let talk = async {
-        let hello = Opening::new(version, byte_of(role))?;
-        hello.write(stream).await?;
-        let answer = Opening::read(stream).await?;
-        match (answer.word, secret) {
-            (WELCOME, None) => Ok(()),
-            (PROVE, Some(secret)) => {
-                send_proof(stream, secret, &transcript(DIALLER, &hello, &answer)).await?;
-                let theirs = transcript(LISTENER, &hello, &answer);
-                match expect_proof(stream, secret, &theirs).await {
-                    // Whoever does not accept our proof closes without a word.
-                    Err(HandshakeError::Closed) => Err(Refusal::WrongSecret.into()),
-                    checked => checked,
-                }
+    let hello = Opening::new(version, byte_of(role))?;
+    hello.write(stream).await?;
+    let answer = Opening::read(stream).await?;
+    match (answer.word, secret) {
+        (WELCOME, None) => Ok(()),
+        (PROVE, Some(secret)) => {
+            send_proof(stream, secret, &transcript(DIALLER, &hello, &answer)).await?;
+            let theirs = transcript(LISTENER, &hello, &answer);
+            match expect_proof(stream, secret, &theirs).await {
+                // Whoever does not accept our proof closes without a word.
+                Err(HandshakeError::Closed) => Err(Refusal::WrongSecret.into()),
+                checked => checked,
             }
-            (WELCOME, Some(_)) => Err(Refusal::SecretUnknown.into()),
-            (PROVE, None) => Err(Refusal::SecretNeeded.into()),
-            (REFUSED, _) => Err(HandshakeError::Version { ours: version, theirs: answer.version }),
-            _ => Err(HandshakeError::Foreign),
         }
-    };
-    timeout(DEADLINE, talk).await.unwrap_or(Err(HandshakeError::Silent))
+        (WELCOME, Some(_)) => Err(Refusal::SecretUnknown.into()),
+        (PROVE, None) => Err(Refusal::SecretNeeded.into()),
+        (REFUSED, _) => Err(HandshakeError::Version { ours: version, theirs: answer.version }),
+        _ => Err(HandshakeError::Foreign),
+    }
 }
 
 /// The listener's side of the handshake.
@@ -128,22 +139,19 @@ pub(super) async fn answer<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let talk = async {
-        let hello = Opening::read(stream).await?;
-        if hello.version != version {
-            Opening::new(version, REFUSED)?.write(stream).await?;
-            return Err(HandshakeError::Version { ours: version, theirs: hello.version });
-        }
-        let role = role_of(hello.word).ok_or(HandshakeError::Foreign)?;
-        let answer = Opening::new(version, if secret.is_some() { PROVE } else { WELCOME })?;
-        answer.write(stream).await?;
-        if let Some(secret) = secret {
-            expect_proof(stream, secret, &transcript(DIALLER, &hello, &answer)).await?;
-            send_proof(stream, secret, &transcript(LISTENER, &hello, &answer)).await?;
-        }
-        Ok(role)
-    };
-    timeout(DEADLINE, talk).await.unwrap_or(Err(HandshakeError::Silent))
+    let hello = Opening::read(stream).await?;
+    if hello.version != version {
+        Opening::new(version, REFUSED)?.write(stream).await?;
+        return Err(HandshakeError::Version { ours: version, theirs: hello.version });
+    }
+    let role = role_of(hello.word).ok_or(HandshakeError::Foreign)?;
+    let answer = Opening::new(version, if secret.is_some() { PROVE } else { WELCOME })?;
+    answer.write(stream).await?;
+    if let Some(secret) = secret {
+        expect_proof(stream, secret, &transcript(DIALLER, &hello, &answer)).await?;
+        send_proof(stream, secret, &transcript(LISTENER, &hello, &answer)).await?;
+    }
+    Ok(role)
 }
 
 fn byte_of(role: Role) -> u8 {
@@ -222,6 +230,9 @@ pub enum HandshakeError {
 
 impl From<io::Error> for HandshakeError {
     fn from(error: io::Error) -> Self {
+        if let Some(refusal) = tls::refusal(&error) {
+            return Self::NotAllowed(refusal);
+        }
         match error.kind() {
             io::ErrorKind::UnexpectedEof
             | io::ErrorKind::BrokenPipe

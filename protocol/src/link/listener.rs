@@ -11,20 +11,22 @@ use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::time::sleep;
 
+use super::Role;
 use super::address::{Address, InvalidAddress, check_length};
-use super::connection::{Connection, Side, Stream};
+use super::connection::{Connection, Side};
 use super::dial::accepts;
 use super::directory::{self, DirectoryError, directory_of, our_uid, session_directory};
 use super::handshake::{self, HandshakeError, VERSION};
+use super::keys::Locks;
 use super::refusal::{Refusal, check_peer, check_tcp};
-use super::{Role, Secret};
+use super::stream::Stream;
 
 /// Where central listens. A socket file is removed when this is dropped.
 #[derive(Debug)]
 pub struct Listener {
     socket: Socket,
     address: Address,
-    secret: Option<Arc<Secret>>,
+    locks: Arc<Locks>,
 }
 
 #[derive(Debug)]
@@ -40,8 +42,9 @@ enum Socket {
 
 impl Listener {
     /// Listens at an address that nobody else listens at. What a session that
-    /// crashed has left behind is replaced.
-    pub async fn bind(address: &Address, secret: Option<Secret>) -> Result<Self, BindError> {
+    /// crashed has left behind is replaced. The locks can be a secret alone, or none.
+    pub async fn bind(address: &Address, locks: impl Into<Locks>) -> Result<Self, BindError> {
+        let locks = locks.into();
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::AddrInUse => BindError::Running(address.clone()),
             _ => BindError::Io { address: address.clone(), source },
@@ -61,14 +64,16 @@ impl Listener {
                 fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
                 (Socket::Unix { _file: file, listener }, address.clone())
             }
+            Address::Host(name, _) => return Err(BindError::Named(name.clone())),
             Address::Tcp(at) => {
-                check_tcp(*at, secret.is_some()).map_err(BindError::NotAllowed)?;
+                check_tcp(address, locks.secret.is_some(), locks.tls.is_some())
+                    .map_err(BindError::NotAllowed)?;
                 let listener = TcpListener::bind(at).await.map_err(failed)?;
                 let at = listener.local_addr().map_err(failed)?;
                 (Socket::Tcp(listener), Address::Tcp(at))
             }
         };
-        Ok(Self { socket, address, secret: secret.map(Arc::new) })
+        Ok(Self { socket, address, locks: Arc::new(locks) })
     }
 
     /// Where others reach it: with the real port where any was asked for.
@@ -83,7 +88,7 @@ impl Listener {
             Socket::Unix { listener, .. } => Stream::Unix(listener.accept().await?.0),
             Socket::Tcp(listener) => Stream::Tcp(listener.accept().await?.0),
         };
-        Ok(Incoming { stream, secret: self.secret.clone() })
+        Ok(Incoming { stream, locks: self.locks.clone() })
     }
 }
 
@@ -91,25 +96,38 @@ impl Listener {
 #[derive(Debug)]
 pub struct Incoming {
     stream: Stream,
-    secret: Option<Arc<Secret>>,
+    locks: Arc<Locks>,
 }
 
 impl Incoming {
     /// Finds out who it is. Takes as long as the other end lets it, up to
     /// [`DEADLINE`](super::DEADLINE): for a task of its own.
-    pub async fn handshake(mut self) -> Result<(Role, Connection), HandshakeError> {
-        let secret = self.secret.as_deref();
-        let role = match &mut self.stream {
-            Stream::Unix(stream) => {
-                check_peer(stream, our_uid())?;
-                handshake::answer(stream, secret, VERSION).await?
+    pub async fn handshake(self) -> Result<(Role, Connection), HandshakeError> {
+        let Self { stream, locks } = self;
+        handshake::in_time(async {
+            let mut stream = secured(stream, &locks).await?;
+            let role = handshake::answer(&mut stream, locks.secret.as_ref(), VERSION).await?;
+            Ok((role, Connection::new(stream, role, Side::Listener)))
+        })
+        .await
+    }
+}
+
+/// What has to be sure before a word of ours is said.
+async fn secured(stream: Stream, locks: &Locks) -> Result<Stream, HandshakeError> {
+    match (stream, &locks.tls) {
+        (Stream::Unix(stream), _) => {
+            check_peer(&stream, our_uid())?;
+            Ok(Stream::Unix(stream))
+        }
+        (Stream::Tcp(stream), tls) => {
+            stream.set_nodelay(true)?;
+            match tls {
+                Some(tls) => tls.accept(stream).await,
+                None => Ok(Stream::Tcp(stream)),
             }
-            Stream::Tcp(stream) => {
-                stream.set_nodelay(true)?;
-                handshake::answer(stream, secret, VERSION).await?
-            }
-        };
-        Ok((role, Connection::new(self.stream, role, Side::Listener)))
+        }
+        (stream @ Stream::Tls(_), _) => Ok(stream),
     }
 }
 
@@ -183,7 +201,13 @@ pub enum BindError {
     /// Nobody can listen there.
     #[error(transparent)]
     Address(#[from] InvalidAddress),
-    /// TCP without a secret, or on a network.
+    /// A name instead of an address.
+    #[error(
+        "a session listens at an IP address, and {0} is a name: use tcp:0.0.0.0:PORT for all \
+         addresses of this machine, or one of them"
+    )]
+    Named(String),
+    /// TCP without a secret, or on a network without TLS.
     #[error(transparent)]
     NotAllowed(Refusal),
     /// The system refuses.

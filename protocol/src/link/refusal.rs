@@ -1,10 +1,9 @@
 //! Who may take part in a session, and who may not.
 
-use std::net::SocketAddr;
-
 use thiserror::Error;
 use tokio::net::UnixStream;
 
+use super::address::Address;
 use super::directory::DirectoryError;
 
 /// Why a connection is not allowed. Authentication fails closed: whatever is in
@@ -23,8 +22,12 @@ pub enum Refusal {
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     /// TCP that could leave this machine, unencrypted.
-    #[error("{0} is not a loopback address: use 127.0.0.1 or [::1], and a tunnel if need be")]
-    NotLoopback(SocketAddr),
+    #[error(
+        "{0} is not a loopback address, and nobody else may read or write what goes there: make \
+         certificates with `ddbx certs DIR` and use them with --tls DIR or DDBX_TLS=DIR, or stay \
+         with tcp:127.0.0.1:PORT"
+    )]
+    NotLoopback(Address),
     /// A secret is asked for and there is none.
     #[error("this session needs its secret: set DDBX_SECRET_FILE to the file that holds it")]
     SecretNeeded,
@@ -35,15 +38,88 @@ pub enum Refusal {
     )]
     SecretUnknown,
     /// The proofs do not match.
-    #[error("the two ends have different secrets: does DDBX_SECRET_FILE belong to this session?")]
+    #[error(
+        "the two ends have different secrets: does DDBX_SECRET_FILE, or what is in DDBX_TLS, belong to this session?"
+    )]
     WrongSecret,
+    /// The session speaks TLS, and we do not.
+    #[error(
+        "this session uses TLS: set DDBX_TLS to the directory with what `ddbx certs` has made for \
+         it"
+    )]
+    TlsNeeded,
+    /// We speak TLS, and the session does not.
+    #[error(
+        "this session does not use TLS, so it may be somebody else's: unset DDBX_TLS if it should \
+         not"
+    )]
+    TlsUnknown,
+    /// A certificate is not accepted.
+    #[error("{} {}", whose.certificate(), fault.sentence())]
+    Certificate {
+        /// Whose.
+        whose: Whose,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+}
+
+/// Which of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// This one; the other one says so.
+    Ours,
+    /// The other one.
+    Theirs,
+}
+
+impl Whose {
+    fn certificate(self) -> &'static str {
+        match self {
+            Self::Ours => "the session does not accept the certificate of this end: it",
+            Self::Theirs => "the certificate of the other end is not accepted: it",
+        }
+    }
+}
+
+/// What is wrong with a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// There is none.
+    Missing,
+    /// Its time is over, or has not come.
+    Expired,
+    /// Another authority has made it, or it is for something else.
+    Foreign,
+    /// It is for another host.
+    Name,
+}
+
+impl Fault {
+    fn sentence(self) -> &'static str {
+        match self {
+            Self::Missing => "is missing: set DDBX_TLS to what `ddbx certs` has made",
+            Self::Expired => {
+                "has expired, or is not valid yet: make new ones with `ddbx certs` for all \
+                 machines, if all clocks are right"
+            }
+            Self::Foreign => {
+                "does not belong to this session: does DDBX_TLS have a copy of what `ddbx certs` \
+                 has made for it?"
+            }
+            Self::Name => {
+                "is for another host: give all its names and addresses to `ddbx certs --host`, or \
+                 use one of those that it has"
+            }
+        }
+    }
 }
 
 /// Anybody on this machine can reach a TCP port: nothing but the secret tells us
-/// apart, and nothing but the loopback interface keeps the messages here.
-pub(super) fn check_tcp(address: SocketAddr, has_secret: bool) -> Result<(), Refusal> {
-    if !address.ip().is_loopback() {
-        Err(Refusal::NotLoopback(address))
+/// apart, and nothing but the loopback interface, or TLS, keeps the messages among us.
+pub(super) fn check_tcp(address: &Address, has_secret: bool, has_tls: bool) -> Result<(), Refusal> {
+    if !address.is_loopback() && !has_tls {
+        Err(Refusal::NotLoopback(address.clone()))
     } else if !has_secret {
         Err(Refusal::SecretNeeded)
     } else {

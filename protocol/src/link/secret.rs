@@ -1,9 +1,9 @@
 //! What proves that two ends belong to one session.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -11,6 +11,7 @@ use sha2::Sha256;
 use thiserror::Error;
 
 use super::directory::our_uid;
+use super::private_file::{self, Others, Unfit};
 
 const BYTES: usize = 32;
 
@@ -22,6 +23,7 @@ pub struct Secret([u8; BYTES]);
 impl Secret {
     /// Makes a random secret and puts it into a new file.
     pub fn create(path: &Path) -> Result<Self, SecretError> {
+        refuse_itself(path)?;
         let failed = |source| SecretError::Create { path: path.to_owned(), source };
         let secret = Self(random().map_err(failed)?);
         let hex: String = secret.0.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -41,19 +43,16 @@ impl Secret {
     }
 
     fn read_as(path: &Path, uid: u32) -> Result<Self, SecretError> {
-        let failed = |source| SecretError::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(failed)?;
-        // Of the file that is open, not of the path: that could change meanwhile.
-        let found = file.metadata().map_err(failed)?;
-        if found.uid() != uid {
-            return Err(SecretError::NotOurs { path: path.to_owned(), owner: found.uid() });
-        }
-        if found.mode() & 0o077 != 0 {
-            let mode = found.mode() & 0o777;
-            return Err(SecretError::Open { path: path.to_owned(), mode });
-        }
-        let mut text = Vec::new();
-        file.take(2 * BYTES as u64 + 2).read_to_end(&mut text).map_err(failed)?;
+        refuse_itself(path)?;
+        let text = private_file::read_as(path, Others::Nothing, 2 * BYTES as u64 + 2, uid);
+        let text = text.map_err(|unfit| {
+            let path = path.to_owned();
+            match unfit {
+                Unfit::Io(source) => SecretError::Read { path, source },
+                Unfit::NotOurs(owner) => SecretError::NotOurs { path, owner },
+                Unfit::Open(mode) => SecretError::Open { path, mode },
+            }
+        })?;
         parse(text.trim_ascii_end())
             .map(Self)
             .ok_or_else(|| SecretError::Malformed(path.to_owned()))
@@ -88,6 +87,15 @@ pub(super) fn random() -> io::Result<[u8; 32]> {
     Ok(bytes)
 }
 
+/// A secret where the name of its file belongs has been seen by everybody.
+fn refuse_itself(path: &Path) -> Result<(), SecretError> {
+    let name = path.file_name().unwrap_or_default();
+    match parse(name.as_encoded_bytes()) {
+        Some(_) => Err(SecretError::Itself),
+        None => Ok(()),
+    }
+}
+
 fn parse(hex: &[u8]) -> Option<[u8; BYTES]> {
     let mut bytes = [0; BYTES];
     if hex.len() != 2 * BYTES {
@@ -103,6 +111,12 @@ fn parse(hex: &[u8]) -> Option<[u8; BYTES]> {
 /// Why there is no secret.
 #[derive(Debug, Error)]
 pub enum SecretError {
+    /// The secret was given instead of its file: all users see command lines.
+    #[error(
+        "that is a secret and not the file of one, and other users can see it on a command line: \
+         make a new one, and give the name of its file"
+    )]
+    Itself,
     /// A new file could not be made; an old one is never overwritten.
     #[error("the secret file {path} cannot be made: {source}")]
     Create {

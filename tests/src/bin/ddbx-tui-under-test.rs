@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ddbx_protocol::link::Address;
+use ddbx_protocol::link::{Address, Keys};
 use ddbx_tui::Options;
 
 fn main() -> ExitCode {
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
 /// Shows the session, and panics in its midst.
 fn panics(session: &str) -> ExitCode {
     let address = Address::parse(session).expect("a session");
-    let options = Options { address, secret: None, watch_only: true, printed: None };
+    let options = Options { address, keys: Keys::default(), watch_only: true, printed: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
         tokio::select! {
