@@ -21,7 +21,9 @@ use crate::usage;
 use crate::verdict::{at_least, at_most, known, report};
 
 /// A little more than the goal, so that the goal can be met.
-const EVENTS_PER_SECOND: u64 = 1_250_000;
+const MANY_PER_SECOND: u64 = 1_250_000;
+/// As many as a busy process has. None of them is lost: that would cost less.
+const SOME_PER_SECOND: u64 = 200_000;
 /// Events come in bursts, as they do.
 const BURST: u64 = 1_000;
 const LASTS: Duration = Duration::from_secs(3);
@@ -68,7 +70,8 @@ struct Measured {
 
 /// Prints the table; true if all goals are met.
 pub fn run(json: bool) -> bool {
-    let measured = match measure() {
+    let measured = measure(MANY_PER_SECOND).and_then(|many| Ok((many, measure(SOME_PER_SECOND)?)));
+    let (many, some) = match measured {
         Ok(measured) => measured,
         Err(error) => {
             eprintln!("recorder: {error}");
@@ -76,16 +79,17 @@ pub fn run(json: bool) -> bool {
         }
     };
     let verdicts = [
-        at_least("recorder, events/s kept", measured.kept_per_second, RATE_MIN),
-        known("recorder, events lost", measured.missing as f64),
-        at_most("recorder, bytes per event", measured.bytes_per_event, BYTES_MAX),
-        at_most("recorder, caller's nanoseconds per event", measured.nanos_per_event, NANOS_MAX),
-        known("recorder, CPU nanoseconds per event", measured.cpu_nanos_per_event),
+        at_least("recorder, events/s kept", many.kept_per_second, RATE_MIN),
+        known("recorder, events lost of 1,250,000/s", many.missing as f64),
+        at_most("recorder, events lost of 200,000/s", some.missing as f64, 0.0),
+        at_most("recorder, bytes per event", some.bytes_per_event, BYTES_MAX),
+        at_most("recorder, caller's nanoseconds per event", some.nanos_per_event, NANOS_MAX),
+        known("recorder, CPU nanoseconds per event", some.cpu_nanos_per_event),
     ];
     report(&verdicts, json)
 }
 
-fn measure() -> io::Result<Measured> {
+fn measure(per_second: u64) -> io::Result<Measured> {
     let dir = tempfile::tempdir()?;
     let recording = dir.path().join("recording");
     let name = ProcessName::new("inventory").expect("a valid name");
@@ -104,7 +108,7 @@ fn measure() -> io::Result<Measured> {
     let mut calls = calls(&name);
     let mut events = 0;
     while began.elapsed() < LASTS {
-        let due = Duration::from_nanos(events * 1_000_000_000 / EVENTS_PER_SECOND);
+        let due = Duration::from_nanos(events * 1_000_000_000 / per_second);
         while began.elapsed() < due {
             hint::spin_loop();
         }

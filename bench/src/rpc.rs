@@ -25,6 +25,7 @@ mod roles;
 pub mod variants;
 
 use abba::{Cell, Contrast, Rounds, Row};
+use others::{OTLP, Sink};
 pub use roles::{client, server};
 use variants::{CONTRASTS, NULL, Pairs};
 
@@ -88,7 +89,8 @@ fn measure(args: &RpcArgs, json: bool) -> io::Result<Vec<Row>> {
     // For central, which has nothing to do.
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let session = OpenSession::open(&runtime)?;
-    let mut pairs = variants::start(&session, json)?;
+    let sink = Sink::open()?;
+    let mut pairs = variants::start(&session, &sink, json)?;
     let cells: Vec<Cell> =
         CELLS.into_iter().filter(|cell| cell.name().contains(&args.only)).collect();
     if cells.is_empty() {
@@ -113,6 +115,10 @@ fn measure(args: &RpcArgs, json: bool) -> io::Result<Vec<Row>> {
             print(&rows);
         }
         all.extend(rows);
+    }
+    let has_calls = all.iter().any(|row| row.variant == OTLP.name);
+    if has_calls && sink.received() == 0 {
+        return Err(io::Error::other("no span has come to the collector: OTLP is not measured"));
     }
     Ok(all)
 }

@@ -32,3 +32,21 @@ impl Spread {
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     Spread::of(values).median
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Spread;
+
+    #[test]
+    fn quartiles_do_not_depend_on_the_order() {
+        let spread = Spread::of([9.0, 1.0, 5.0, 3.0, 7.0]);
+        assert_eq!((spread.quartile, spread.median, spread.upper_quartile), (3.0, 5.0, 7.0));
+    }
+
+    #[test]
+    fn more_rounds_of_the_same_leave_less_doubt() {
+        let doubt = |rounds| Spread::of((0..rounds).map(|nth| f64::from(nth % 4))).doubt();
+        assert!(doubt(4_000) < doubt(40) / 5.0, "{} and {}", doubt(4_000), doubt(40));
+        assert_eq!(Spread::of([2.0]).doubt(), 0.0);
+    }
+}

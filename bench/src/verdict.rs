@@ -82,3 +82,23 @@ pub fn skipped(what: &str, why: &str, json: bool) {
 pub fn print_json(value: &impl Serialize) {
     println!("{}", serde_json::to_string(value).expect("numbers and names are JSON"));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{at_least, at_most, known};
+
+    #[test]
+    fn a_goal_is_met_within_chance() {
+        assert!(at_most("µs", 0.5, 0.5).pass && !at_most("µs", 0.6, 0.5).pass);
+        assert!(at_least("ratio", 0.97, 0.97).pass && !at_least("ratio", 0.96, 0.97).pass);
+        assert!(at_most("µs", 0.6, 0.5).give_or_take(0.2).pass);
+        assert!(at_least("ratio", 0.96, 0.97).give_or_take(0.02).pass);
+        assert!(!at_least("ratio", 0.9, 0.97).give_or_take(0.02).pass);
+        assert!(known("calls/s", f64::NAN).pass, "there is no goal");
+    }
+
+    #[test]
+    fn what_is_no_number_meets_no_goal() {
+        assert!(!at_most("ratio", f64::NAN, 1.0).pass && !at_least("ratio", f64::NAN, 1.0).pass);
+    }
+}

@@ -6,11 +6,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+// There is more in these than is needed here.
+#[allow(dead_code, unused_imports)]
 #[path = "../../src/peers.rs"]
 mod peers;
 mod subscriber;
-#[path = "../../src/usage.rs"]
 #[allow(dead_code)]
+#[path = "../../src/usage.rs"]
 mod usage;
 
 use peers::args::{ClientArgs, ServerArgs};

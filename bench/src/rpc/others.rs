@@ -1,8 +1,10 @@
 //! What people would use instead, if it is built, and a collector for it.
 
-use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 /// One of them.
@@ -37,37 +39,61 @@ impl Other {
     }
 }
 
-/// Takes whatever is sent to it, and forgets it. It is there as long as this program.
-pub fn sink() -> io::Result<SocketAddr> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            // Whoever hangs up has sent enough.
-            thread::spawn(move || _ = swallow(&stream));
-        }
-    });
-    Ok(address)
+/// Takes whatever is sent to it, and forgets all but how much it was. It is there as long as
+/// this program.
+pub struct Sink {
+    pub address: SocketAddr,
+    received: Arc<AtomicU64>,
 }
 
-fn swallow(stream: &TcpStream) -> io::Result<()> {
+impl Sink {
+    /// At a port that the system chooses.
+    pub fn open() -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let received = Arc::new(AtomicU64::new(0));
+        let counts = received.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let counts = counts.clone();
+                // Whoever hangs up has sent enough.
+                thread::spawn(move || _ = swallow(&stream, &counts));
+            }
+        });
+        Ok(Self { address, received })
+    }
+
+    /// How many bytes so far.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+}
+
+/// One request after the other.
+fn swallow(stream: &TcpStream, received: &AtomicU64) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
-    loop {
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            if reader.read_line(&mut line)? == 0 {
-                return Ok(());
-            }
-            let header = line.trim_end().to_ascii_lowercase();
-            if let Some(value) = header.strip_prefix("content-length:") {
-                length = value.trim().parse().map_err(io::Error::other)?;
-            }
-            if header.is_empty() {
-                break;
-            }
-        }
-        io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
+    while let Some(length) = content_length(&mut reader)? {
+        let swallowed = io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
+        received.fetch_add(swallowed, Ordering::Relaxed);
         (&*stream).write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")?;
+    }
+    Ok(())
+}
+
+/// Of the next request; none if there is no more.
+fn content_length(reader: &mut impl BufRead) -> io::Result<Option<u64>> {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        let header = line.trim_end().to_ascii_lowercase();
+        if header.is_empty() {
+            return Ok(Some(length));
+        }
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse().map_err(io::Error::other)?;
+        }
     }
 }

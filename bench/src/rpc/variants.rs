@@ -6,7 +6,7 @@ use std::io;
 use ddbx_protocol::control::Wanted;
 
 use super::abba::Contrast;
-use super::others::{CONSOLE, OTLP, Other, sink};
+use super::others::{CONSOLE, OTLP, Other, Sink};
 use super::pair::{Pair, Setup};
 use crate::peers::Lane;
 use crate::session::OpenSession;
@@ -61,14 +61,14 @@ const fn contrast(name: &'static str, base: (Of, Lane), variant: (Of, Lane)) -> 
 }
 
 /// Starts all pairs that can be; says which cannot.
-pub fn start(session: &OpenSession, json: bool) -> io::Result<Pairs> {
+pub fn start(session: &OpenSession, sink: &Sink, json: bool) -> io::Result<Pairs> {
     for nth in 0..BREAKPOINTS {
         let spec = format!("{PLANTED}:Elsewhere.method_{nth}@arrive");
         let planted = session.session.plant(Wanted { spec, ..Wanted::default() }, None);
         planted.map_err(io::Error::other)?;
     }
     let exactly = vec![("DDBX_EXACT", "1".to_owned())];
-    let collector = vec![("BENCH_SINK", sink()?.to_string())];
+    let collector = vec![("BENCH_SINK", sink.address.to_string())];
     let attached = || Setup { session: Some(session.address.clone()), ..Setup::default() };
     let recorded = || Setup { is_recorded: true, ..attached() };
     let mut setups = vec![

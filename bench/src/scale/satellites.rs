@@ -1,8 +1,9 @@
 //! Many processes of which there is only what they say to central. They are in groups of
 //! ten, of which the first calls the other nine; what concerns one group concerns no other.
 
-use std::io;
+use std::ops::Range;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use ddbx_protocol::link::{Address, Receiver, Role, Sender, dial};
 use ddbx_protocol::session::HEARTBEAT;
@@ -12,7 +13,9 @@ use ddbx_protocol::{
     ToSatellite,
 };
 use futures::future::try_join_all;
+use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use tokio::time::{interval_at, timeout};
 
 /// How many a hold in one of them concerns.
@@ -30,7 +33,14 @@ pub struct Satellites {
     breakpoint: BreakpointId,
     /// The delay of everybody in the first group.
     delay: Delay,
+    _bystanders: Bystanders,
 }
+
+/// Those whom nothing concerns, until this is dropped.
+type Bystanders = oneshot::Sender<()>;
+
+/// Who was told something about holds and waits, what and when.
+type Tell = UnboundedSender<(usize, ToSatellite, Instant)>;
 
 impl Satellites {
     /// So many attach. Returns when all take part and central knows who calls whom.
@@ -42,14 +52,16 @@ impl Satellites {
         let (tell, told) = unbounded_channel();
         let (says, to_say) = unbounded_channel();
         let origin = Instant::now();
-        let attached = try_join_all((0..number).map(|nth| attach(nth, number, address))).await?;
+        let bystanders = bystanders(number, address, tell.clone());
+        let attached = attach_all(0..GROUP.min(number), number, address).await?;
         let mut to_say = Some(to_say);
-        for (nth, (sender, receiver)) in attached.into_iter().enumerate() {
+        for (nth, sender, receiver) in attached {
             let (_, nothing) = unbounded_channel();
             let to_say = to_say.take().unwrap_or(nothing);
             tokio::spawn(take_part(nth, sender, receiver, to_say, tell.clone()));
         }
-        Ok(Self { says, told, origin, breakpoint, delay: Delay::ZERO })
+        let _bystanders = bystanders.await.map_err(io::Error::other)??;
+        Ok(Self { says, told, origin, breakpoint, delay: Delay::ZERO, _bystanders })
     }
 
     /// Somebody stands still in the first one. How long it takes until all concerned know.
@@ -127,6 +139,43 @@ impl Satellites {
     }
 }
 
+/// All but the first group, on a thread of their own: nobody waits for them.
+fn bystanders(
+    number: usize,
+    address: &Address,
+    tell: Tell,
+) -> oneshot::Receiver<io::Result<Bystanders>> {
+    let (ready, is_ready) = oneshot::channel();
+    let address = address.clone();
+    let stay = async move {
+        match attach_all(GROUP..number, number, &address).await {
+            Ok(attached) => {
+                for (nth, sender, receiver) in attached {
+                    let (_, nothing) = unbounded_channel();
+                    tokio::spawn(take_part(nth, sender, receiver, nothing, tell.clone()));
+                }
+                let (leave, left) = oneshot::channel();
+                let _ = ready.send(Ok(leave));
+                let _ = left.await;
+            }
+            Err(error) => _ = ready.send(Err(error)),
+        }
+    };
+    thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(stay);
+    });
+    is_ready
+}
+
+async fn attach_all(
+    which: Range<usize>,
+    of: usize,
+    address: &Address,
+) -> io::Result<Vec<(usize, Sender, Receiver)>> {
+    try_join_all(which.map(|nth| attach(nth, of, address))).await
+}
+
 fn index(nth: usize) -> ProcessIndex {
     ProcessIndex(nth as u64 + 1)
 }
@@ -135,7 +184,7 @@ fn process_name(nth: usize) -> ProcessName {
     ProcessName::new(format!("process-{nth}")).expect("a valid name")
 }
 
-async fn attach(nth: usize, of: usize, address: &Address) -> io::Result<(Sender, Receiver)> {
+async fn attach(nth: usize, of: usize, address: &Address) -> io::Result<(usize, Sender, Receiver)> {
     let connection = dial(address, None, Role::Satellite).await.map_err(io::Error::other)?;
     let (mut sender, mut receiver) = connection.split();
     let (process, name, pid) = (index(nth), process_name(nth), std::process::id());
@@ -152,7 +201,7 @@ async fn attach(nth: usize, of: usize, address: &Address) -> io::Result<(Sender,
     for to in calls.map(index) {
         say(&mut sender, &FromSatellite::Says(ToCentral::Connected { to })).await?;
     }
-    Ok((sender, receiver))
+    Ok((nth, sender, receiver))
 }
 
 /// What the satellite of a process does when nothing happens, and what it is told to.
@@ -161,7 +210,7 @@ async fn take_part(
     mut sender: Sender,
     mut receiver: Receiver,
     mut to_say: UnboundedReceiver<FromSatellite>,
-    tell: UnboundedSender<(usize, ToSatellite, Instant)>,
+    tell: Tell,
 ) -> io::Result<()> {
     // Nobody began at the same time as another.
     let first = tokio::time::Instant::now() + HEARTBEAT.mul_f64(fastrand::f64());
