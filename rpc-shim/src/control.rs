@@ -302,7 +302,7 @@ impl Control {
             since: self.satellite().now(),
             is_outside: false,
         };
-        Self::begin(&self.process, &self.satellite(), new)
+        Self::begin(&self.process, self.satellite(), new)
     }
 
     /// As it waits inside the program, if it does.

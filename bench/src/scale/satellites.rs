@@ -9,8 +9,8 @@ use ddbx_protocol::link::{Address, Receiver, Role, Sender, dial};
 use ddbx_protocol::session::HEARTBEAT;
 use ddbx_protocol::{
     Attach, BreakpointId, ControlId, Delay, FromCentral, FromSatellite, Gate, MethodName,
-    ProcessIndex, ProcessName, RealTime, RpcEvent, Stack, Standing, Status, StopReason, ToCentral,
-    ToSatellite,
+    ProcessIndex, ProcessKey, ProcessName, RealTime, RpcEvent, Stack, Standing, Status, StopReason,
+    ToCentral, ToSatellite,
 };
 use futures::future::try_join_all;
 use tokio::runtime::Builder;
@@ -188,7 +188,8 @@ async fn attach(nth: usize, of: usize, address: &Address) -> io::Result<(usize, 
     let connection = dial(address, None, Role::Satellite).await.map_err(io::Error::other)?;
     let (mut sender, mut receiver) = connection.split();
     let (process, name, pid) = (index(nth), process_name(nth), std::process::id());
-    let attach = Attach { process, name, own_name: None, pid };
+    let key = ProcessKey::random()?;
+    let attach = Attach { process, name, own_name: None, pid, key };
     say(&mut sender, &FromSatellite::Attach(attach)).await?;
     loop {
         match receiver.receive().await.map_err(io::Error::other)? {

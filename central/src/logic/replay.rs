@@ -30,7 +30,7 @@ pub enum Verdict {
     /// All has.
     Over,
     /// The program does something else than it did.
-    Diverged(Divergence),
+    Diverged(Box<Divergence>),
     /// Nothing happens any more.
     Stalled(Vec<Missing>),
 }
@@ -87,7 +87,9 @@ impl Judge {
         let differs = views.iter().find_map(|view| Some((view, view.progress.differs.as_ref()?)));
         if let Some((view, differs)) = differs {
             let (number, expected) = (differs.number, Some(differs.expected.clone()));
-            return Verdict::Diverged(divergence(view, number, expected, differs.actual.clone()));
+            return Verdict::Diverged(
+                divergence(view, number, expected, differs.actual.clone()).into(),
+            );
         }
         let of = |run: &Run| {
             views.iter().find(|view| view.process == run.0.as_str() && view.start == run.1)
@@ -124,7 +126,7 @@ impl Judge {
             if idle(&view.progress) > hesitation
                 && let Some(actual) = actual
             {
-                return Verdict::Diverged(divergence(view, expected.0, expected.1, actual));
+                return Verdict::Diverged(divergence(view, expected.0, expected.1, actual).into());
             }
         }
         let moving = |view: &ReplayView| {

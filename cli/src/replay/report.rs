@@ -107,7 +107,7 @@ impl Report {
             events: self.events,
             identical,
             divergence: match &self.verdict {
-                Verdict::Diverged(divergence) => Some(divergence.into()),
+                Verdict::Diverged(divergence) => Some((&**divergence).into()),
                 _ => None,
             },
             stalled: match &self.verdict {
