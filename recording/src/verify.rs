@@ -156,7 +156,8 @@ fn unfinished(tail: Tail) -> &'static str {
         Tail::Closed => "was closed in good order",
         Tail::Open(_) => "was not closed: its process was killed, or still runs",
         Tail::Torn(_) => {
-            "ends in the middle of a block: its process was killed while it wrote, or writes now"
+            "ends in the middle of a block: its process was killed while it wrote, the disk was \
+             full, or it writes now"
         }
     }
 }

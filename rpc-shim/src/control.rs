@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Deref;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -452,5 +451,5 @@ where
         satellite.happens(delay, || EventKind::Ended { control: id }).await;
         output
     };
-    tokio::spawn(async move { satellite.run(pin!(all)).await })
+    satellite.spawn(all)
 }

@@ -119,6 +119,10 @@ fn status(frame: &mut Frame<'_>, area: Rect, state: &State, theme: &Theme) {
             micros_of(at),
             state.seen.holds.len(),
         ),
+        // Without central nobody is held, and only delays are kept.
+        None if matches!(state.link, Link::Lost { .. }) => {
+            format!(" {name} │ {mode} │ not connected, this is old │ ORDER NOT GUARANTEED")
+        }
         None => format!(
             " {name} │ {mode} │ {} held, {} waiting │ {order}",
             state.seen.held(),

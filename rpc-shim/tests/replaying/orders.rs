@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use ddbx::test::{Session, record, replay};
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use tarpc::context;
 
 use crate::services::{Actor, LabClient, MS, connect};
@@ -160,7 +162,7 @@ async fn first_wins(session: &Session) -> Vec<u64> {
     let client = connect!(LabClient, front, back, steps);
     let main = front.spawn("main", async move {
         let mut winners = Vec::new();
-        for _ in 0..5 {
+        for _ in 0..8 {
             winners.push(tokio::select! {
                 answer = client.act(context::current(), 1) => answer.unwrap(),
                 answer = client.act(context::current(), 2) => answer.unwrap(),
@@ -230,4 +232,65 @@ async fn who_blocks_a_thread_is_not_waited_for_for_ever() {
         blocked.await.unwrap()
     });
     assert_eq!(all.await, 50);
+}
+
+/// Each takes long between its events, and waits for all that came before it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn one_runs_at_a_time_however_many_wait() {
+    const MANY: u32 = 12;
+    let all = record(Place::new().path(), async |session| {
+        let process = session.process("process");
+        let sum = Arc::new(Mutex::new(0));
+        let tasks = (0..MANY).map(|number| {
+            let sum = sum.clone();
+            process.spawn(&format!("task-{number}"), async move {
+                ddbx::point!("begins").await;
+                let before = *sum.lock().unwrap();
+                std::thread::sleep(20 * MS);
+                *sum.lock().unwrap() = before + 1;
+            })
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.unwrap();
+        }
+        *sum.lock().unwrap()
+    });
+    assert_eq!(all.await, MANY, "somebody did not wait");
+}
+
+/// Many tasks end at nearly the same time, and whoever has started them takes them as they
+/// end.
+async fn taken_as_they_end(session: &Session) -> Vec<Vec<u64>> {
+    let process = session.process("process");
+    let main = process.spawn("main", async {
+        let mut rounds = Vec::new();
+        for _ in 0..8 {
+            // Who has waited for a task runs on its own until the next event.
+            ddbx::point!("begins").await;
+            let tasks = (0..8).map(|number| {
+                ddbx::spawn("task", async move {
+                    ddbx::point!("done").await;
+                    // The more there is to hand over, the longer is the end of a task.
+                    [number; 2048]
+                })
+            });
+            let tasks: FuturesUnordered<_> = tasks.collect();
+            rounds.push(tasks.map(|ended| ended.unwrap()[0]).collect().await);
+        }
+        rounds
+    });
+    main.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tasks_are_joined_in_the_order_in_which_they_end() {
+    const RUNS: u32 = 10;
+    let mut same = 0;
+    for _ in 0..RUNS {
+        let place = Place::new();
+        let outcome = record(place.path(), taken_as_they_end).await;
+        same += u32::from(replay(place.path(), taken_as_they_end).await == outcome);
+    }
+    // A thread may be interrupted in the moment in which it tells of the end of its task.
+    assert!(same + 1 >= RUNS, "only {same} of {RUNS} came again");
 }

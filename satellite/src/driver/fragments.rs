@@ -3,12 +3,13 @@
 //! inside the process is used in the order of their events.
 
 use std::cell::RefCell;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ddbx_protocol::{Delay, EventKind, EventNumber};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
+use tokio::task::{AbortHandle, JoinHandle, yield_now};
 use tokio::time::timeout;
 
 use super::Handle;
@@ -52,13 +53,21 @@ impl Baton {
     }
 
     async fn wait(&self) -> Option<SemaphorePermit<'_>> {
-        let holder = self.holder.load(Ordering::Acquire);
-        let longest = if holder == NOBODY { COMES_MAX } else { RUNS_MAX };
-        match timeout(longest, self.free.acquire()).await {
-            Ok(permit) => permit.ok(),
-            Err(_) => {
-                self.let_go(holder);
-                self.free.try_acquire().ok()
+        let mut free = pin!(self.free.acquire());
+        loop {
+            let count = self.count.load(Ordering::Acquire);
+            let holder = self.holder.load(Ordering::Acquire);
+            let longest = if holder == NOBODY { COMES_MAX } else { RUNS_MAX };
+            if let Ok(permit) = timeout(longest, free.as_mut()).await {
+                return permit.ok();
+            }
+            // As long as one after the other has it, its turn comes.
+            let is_same = (count, holder)
+                == (self.count.load(Ordering::Acquire), self.holder.load(Ordering::Acquire));
+            match holder {
+                NOBODY if is_same => return None,
+                _ if is_same => self.let_go(holder),
+                _ => {}
             }
         }
     }
@@ -66,7 +75,7 @@ impl Baton {
     /// The control on this thread runs on, and nobody else until it stands; if it will be
     /// known when that is.
     fn keep(&self, satellite: &Handle, permit: SemaphorePermit<'_>) {
-        let fragment = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let fragment = self.count.fetch_add(1, Ordering::AcqRel) + 1;
         if begins(satellite, fragment) {
             self.holder.store(fragment, Ordering::Release);
             permit.forget();
@@ -89,13 +98,15 @@ thread_local! {
     static FRAGMENT: RefCell<Option<Ran>> = const { RefCell::new(None) };
 }
 
-type Ran = Vec<(Handle, u64)>;
+/// Fragments that are under way until this is dropped.
+#[derive(Default)]
+struct Ran(Vec<(Handle, u64)>);
 
 /// Whether it will be known when the control on this thread stands again.
 pub(super) fn begins(satellite: &Handle, fragment: u64) -> bool {
     FRAGMENT.with_borrow_mut(|ran| {
         if let Some(ran) = ran {
-            ran.push((satellite.clone(), fragment));
+            ran.0.push((satellite.clone(), fragment));
         }
         ran.is_some()
     })
@@ -103,16 +114,23 @@ pub(super) fn begins(satellite: &Handle, fragment: u64) -> bool {
 
 /// The control on this thread is about to block it: it stands from now on.
 pub fn stands() {
-    let ran = FRAGMENT.with_borrow_mut(|fragment| fragment.as_mut().map(std::mem::take));
-    end(ran.unwrap_or_default());
+    drop(taken());
 }
 
-fn end(ran: Ran) {
-    for (satellite, fragment) in ran {
-        match (satellite.replay(), satellite.baton()) {
-            (Some(replay), _) => replay.stands(),
-            (None, Some(baton)) => baton.let_go(fragment),
-            (None, None) => {}
+/// What the control on this thread ran as, so that whoever has this now ends it.
+fn taken() -> Ran {
+    let ran = FRAGMENT.with_borrow_mut(|fragment| fragment.as_mut().map(std::mem::take));
+    ran.unwrap_or_default()
+}
+
+impl Drop for Ran {
+    fn drop(&mut self) {
+        for (satellite, fragment) in self.0.drain(..) {
+            match (satellite.replay(), satellite.baton()) {
+                (Some(replay), _) => replay.stands(),
+                (None, Some(baton)) => baton.let_go(fragment),
+                (None, None) => {}
+            }
         }
     }
 }
@@ -120,22 +138,71 @@ fn end(ran: Ran) {
 /// Ends a fragment, also by a panic.
 struct Polled(Option<Ran>);
 
+impl Polled {
+    fn begin() -> Self {
+        Self(FRAGMENT.replace(Some(Ran::default())))
+    }
+}
+
 impl Drop for Polled {
     fn drop(&mut self) {
-        end(FRAGMENT.replace(self.0.take()).unwrap_or_default());
+        drop(FRAGMENT.replace(self.0.take()));
     }
+}
+
+/// The last fragment of a task ends when whoever joins it has been told of its end: so tasks
+/// are joined in the order in which they end.
+async fn end_with(task: oneshot::Receiver<AbortHandle>, last: Ran) {
+    if let Ok(task) = task.await {
+        while !task.is_finished() {
+            yield_now().await;
+        }
+        // It is finished, and tokio tells whoever waits for that in this very moment.
+        yield_now().await;
+    }
+    drop(last);
 }
 
 impl Handle {
     /// Runs all that a control does in this process. It is pinned already: a future that
     /// is handed on takes its room twice.
     pub async fn run<F: Future>(&self, mut control: Pin<&mut F>) -> F::Output {
-        let in_order = self.is_replay() || self.baton().is_some();
+        let in_order = self.is_in_order();
         std::future::poll_fn(|context| {
-            let _polled = in_order.then(|| Polled(FRAGMENT.replace(Some(Vec::new()))));
+            let _polled = in_order.then(Polled::begin);
             control.as_mut().poll(context)
         })
         .await
+    }
+
+    /// Runs all that a control does, in a task of its own.
+    pub fn spawn<F>(&self, control: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        if !self.is_in_order() {
+            return tokio::spawn(control);
+        }
+        let (tell, told) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            let (output, last) = {
+                let mut control = pin!(control);
+                std::future::poll_fn(|context| {
+                    let _polled = Polled::begin();
+                    control.as_mut().poll(context).map(|output| (output, taken()))
+                })
+                .await
+            };
+            tokio::spawn(end_with(told, last));
+            output
+        });
+        // A task that has been aborted already does not listen.
+        let _ = tell.send(task.abort_handle());
+        task
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.is_replay() || self.baton().is_some()
     }
 
     /// Something happens now that is no replay; if it is recorded exactly, when nobody

@@ -193,6 +193,12 @@ impl State {
         }
         let whom = match holds::meant(self).first() {
             Some(hold) => holds::whom_to_continue(self, hold),
+            None if self.seen.held() == 0
+                && !self.seen.processes.iter().any(|view| view.paused) =>
+            {
+                self.say("nobody is held: b sets a breakpoint, p holds a process");
+                return None;
+            }
             None => Whom::TheOnly,
         };
         Some(Request::Continue(whom))

@@ -299,7 +299,12 @@ pub fn table(state: &State) -> Table {
         let is_late =
             matches!(kind, EventKind::DeadlineExpired { .. } | EventKind::Cancelled { .. });
         let text = kind.to_string();
-        let (what, who) = text.split_once("  ").unwrap_or((&text, ""));
+        let (what, who) = match kind {
+            // Whose task it is, is in its name; a verb between two names would be cut out.
+            EventKind::Spawned { control, .. } => ("begins", control.as_str()),
+            EventKind::Ended { control } => ("ends", control.as_str()),
+            _ => text.split_once("  ").unwrap_or((&text, "")),
+        };
         Row {
             key: number.to_string(),
             cells: vec![

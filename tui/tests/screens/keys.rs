@@ -113,6 +113,17 @@ fn why_follows_the_calls_of_a_control() {
     assert!(drawn(&mut state, SIZE).contains("why hold 1 stands still"));
 }
 
+/// In the words of the screen, and without asking the session.
+#[test]
+fn where_nobody_is_held_nobody_goes_on() {
+    for on in ["2", "3", "4", "6"] {
+        let mut state = busy();
+        assert_eq!(types(&mut state, &format!("{on}c")), []);
+        let said = "nobody is held: b sets a breakpoint, p holds a process";
+        assert!(drawn(&mut state, SIZE).contains(said));
+    }
+}
+
 #[test]
 fn quitting_asks_only_if_somebody_is_held() {
     assert_eq!(types(&mut busy(), "q"), [Command::Quit]);
