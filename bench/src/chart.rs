@@ -106,7 +106,7 @@ fn svg(rows: &[Row]) -> String {
             "<text class=\"r\" x=\"{}\" y=\"{base}\">{}</text>\
              <rect x=\"{LEFT}\" y=\"{y}\" width=\"{:.1}\" height=\"{BAR}\" rx=\"3\" \
              fill=\"{colour}\"/>\
-             <path d=\"M{:.1} {middle}H{:.1}\" stroke=\"#15181e\" stroke-width=\"2\"/>\
+             <path d=\"M{:.1} {middle}H{:.1}\" stroke=\"#ff7b72\" stroke-width=\"2\"/>\
              <text x=\"{:.1}\" y=\"{base}\">{:.2}</text>",
             LEFT - 12.0,
             row.variant,

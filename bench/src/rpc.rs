@@ -15,7 +15,7 @@ use tokio::runtime::Builder;
 use crate::peers::{Method, Transport};
 use crate::session::OpenSession;
 use crate::stats::Spread;
-use crate::verdict::{print_json, report};
+use crate::verdict::{print_json, report, skipped};
 
 pub mod abba;
 mod goals;
@@ -25,9 +25,9 @@ mod roles;
 pub mod variants;
 
 use abba::{Cell, Contrast, Rounds, Row};
-use others::{OTLP, Sink};
+use others::{CONSOLE, OTLP, Sink};
 pub use roles::{client, server};
-use variants::{CONTRASTS, NULL, Pairs};
+use variants::{Group, NULL};
 
 /// The null row may vary so much, or it goes on.
 const DOUBT_MAX: f64 = 0.01;
@@ -86,67 +86,86 @@ pub fn results() -> io::Result<PathBuf> {
 }
 
 fn measure(args: &RpcArgs, json: bool) -> io::Result<Vec<Row>> {
-    // For central, which has nothing to do.
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let session = OpenSession::open(&runtime)?;
-    let sink = Sink::open()?;
-    let mut pairs = variants::start(&session, &sink, json)?;
     let cells: Vec<Cell> =
         CELLS.into_iter().filter(|cell| cell.name().contains(&args.only)).collect();
     if cells.is_empty() {
         return Err(io::Error::other(format!("no cell is called {:?}", args.only)));
     }
-    let mut results = fs::File::create(results()?)?;
-    let began = Instant::now();
-    let mut all = Vec::new();
-    for (nth, cell) in cells.iter().enumerate() {
-        // The first two are what the goals are about: they get half of the time.
-        let cells_left = cells.len() - nth;
-        let share = if nth < 2 { cells_left.min(4 - nth) } else { cells_left };
-        let left = Duration::from_secs(args.seconds).saturating_sub(began.elapsed());
-        let until = Instant::now() + left / share as u32;
-        let rows = measure_cell(&mut pairs, *cell, &args.variant, until)?;
-        for row in &rows {
-            writeln!(results, "{}", serde_json::to_string(row)?)?;
+    let mut table = Table { args, json, cells, file: fs::File::create(results()?)?, rows: vec![] };
+    // For central, which has nothing to do.
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let session = OpenSession::open(&runtime)?;
+    let lasts = Duration::from_secs(args.seconds);
+    table.measure(variants::ours(&session)?, lasts * 4 / 5)?;
+    let sink = Sink::open()?;
+    for other in [&OTLP, &CONSOLE] {
+        match variants::other(other, &sink)? {
+            Some(group) => table.measure(group, lasts / 10)?,
+            None => skipped(other.name, &format!("not built; {}", other.build), json),
         }
-        if json {
-            rows.iter().for_each(print_json);
-        } else {
-            print(&rows);
-        }
-        all.extend(rows);
     }
-    let has_calls = all.iter().any(|row| row.variant == OTLP.name);
-    if has_calls && sink.received() == 0 {
+    let has_spans = table.rows.iter().any(|row| row.variant == OTLP.name);
+    if has_spans && sink.received() == 0 {
         return Err(io::Error::other("no span has come to the collector: OTLP is not measured"));
     }
-    Ok(all)
+    Ok(table.rows)
+}
+
+/// What is to be measured, and what was.
+struct Table<'a> {
+    args: &'a RpcArgs,
+    json: bool,
+    cells: Vec<Cell>,
+    file: fs::File,
+    rows: Vec<Row>,
+}
+
+impl Table<'_> {
+    fn measure(&mut self, mut group: Group, lasts: Duration) -> io::Result<()> {
+        let began = Instant::now();
+        for (nth, cell) in self.cells.iter().enumerate() {
+            // The first two are what the goals are about: they get half of the time.
+            let cells_left = self.cells.len() - nth;
+            let share = if nth < 2 { cells_left.min(4 - nth) } else { cells_left };
+            let until = Instant::now() + lasts.saturating_sub(began.elapsed()) / share as u32;
+            let rows = measure_cell(&mut group, *cell, &self.args.variant, until)?;
+            for row in &rows {
+                writeln!(self.file, "{}", serde_json::to_string(row)?)?;
+            }
+            match self.json {
+                true => rows.iter().for_each(print_json),
+                false => print(&rows),
+            }
+            self.rows.extend(rows);
+        }
+        Ok(())
+    }
 }
 
 /// Rounds go on until the null row is narrow enough, or time is up.
 fn measure_cell(
-    pairs: &mut Pairs,
+    group: &mut Group,
     cell: Cell,
     variant: &str,
     until: Instant,
 ) -> io::Result<Vec<Row>> {
-    let is_wanted = |contrast: &&Contrast| {
-        let is_there = pairs.contains_key(&contrast.variant.0);
-        is_there && (contrast.name == NULL || contrast.name.contains(variant))
-    };
-    let wanted = CONTRASTS.iter().filter(is_wanted);
+    let is_wanted = |name: &str| name == NULL || name.contains(variant);
+    let wanted = group.contrasts.iter().filter(|contrast| is_wanted(contrast.name));
     let begun = wanted.map(|contrast| (contrast, Rounds::new(contrast.name, cell)));
     let mut contrasts: Vec<(&Contrast, Rounds)> = begun.collect();
+    if contrasts.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut order: Vec<usize> = (0..contrasts.len()).collect();
     for round in 1.. {
         fastrand::shuffle(&mut order);
         for nth in &order {
             let (contrast, rounds) = &mut contrasts[*nth];
-            rounds.measure(contrast, pairs)?;
+            rounds.measure(contrast, &mut group.pairs)?;
         }
-        let null = contrasts[0].1.row();
-        let doubt = null.throughput.doubt().max(null.p50.doubt());
-        let is_clear = round >= ROUNDS_MIN && doubt < DOUBT_MAX;
+        let first = contrasts[0].1.row();
+        let doubt = first.throughput.doubt().max(first.p50.doubt());
+        let is_clear = round >= ROUNDS_MIN && (doubt < DOUBT_MAX || !group.has_null);
         if is_clear || Instant::now() >= until {
             break;
         }
@@ -155,9 +174,10 @@ fn measure_cell(
 }
 
 fn print(rows: &[Row]) {
+    let Some(first) = rows.first() else { return };
     println!(
         "{:<26} {:>8}  {:<21} {:>8}  {:<21} {:>7} {:>7}",
-        format!("{}, {} rounds", rows[0].cell, rows[0].throughput.rounds),
+        format!("{}, {} rounds", first.cell, first.throughput.rounds),
         "calls/s",
         "over bare (quartiles)",
         "p50 µs",

@@ -3,7 +3,7 @@
 use super::abba::Row;
 use super::others::OTLP;
 use super::variants::{BREAKS_OVER_IDLE, IDLE, NULL, RECORDS, WITHOUT};
-use crate::verdict::{Verdict, at_least, at_most};
+use crate::verdict::{Verdict, at_least, at_most, known};
 
 const LOADED: &str = "tcp/echo/64";
 const SINGLE: &str = "tcp/echo/1";
@@ -26,6 +26,15 @@ pub fn verdicts(rows: &[Row]) -> Vec<Verdict> {
                 .give_or_take(null.cpu_micros_added.doubt())
         };
         match (row.cell.as_str(), row.variant.as_str()) {
+            (LOADED, NULL) => {
+                let what = format!("{LOADED}, {NULL}, throughput");
+                let ratio = known(what, row.throughput.median);
+                verdicts.push(ratio.give_or_take(row.throughput.doubt()));
+            }
+            (SINGLE, NULL) => {
+                let what = format!("{SINGLE}, {NULL}, p50");
+                verdicts.push(known(what, row.p50.median).give_or_take(row.p50.doubt()));
+            }
             (LOADED, WITHOUT) => verdicts.extend([cpu(0.1), throughput(0.99)]),
             (LOADED, IDLE) => verdicts.extend([cpu(0.5), throughput(0.97)]),
             (LOADED, BREAKS_OVER_IDLE) => verdicts.push(throughput(0.99)),

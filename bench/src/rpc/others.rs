@@ -7,9 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use super::abba::Contrast;
+use super::variants::of_other;
+
 /// One of them.
 pub struct Other {
     pub name: &'static str,
+    pub contrast: [Contrast; 1],
     /// Where its program is, below `bench/others`.
     program: &'static str,
     /// What builds it.
@@ -17,15 +21,17 @@ pub struct Other {
 }
 
 /// tracing with OpenTelemetry.
-pub const OTLP: Other = Other {
+pub static OTLP: Other = Other {
     name: "OTLP tracing",
+    contrast: of_other("OTLP tracing"),
     program: "target/release/ddbx-bench-others",
     build: "cargo build --release --manifest-path bench/others/Cargo.toml",
 };
 
 /// tokio-console.
-pub const CONSOLE: Other = Other {
+pub static CONSOLE: Other = Other {
     name: "tokio-console",
+    contrast: of_other("tokio-console"),
     program: "target/console/release/ddbx-bench-others",
     build: "RUSTFLAGS=\"--cfg tokio_unstable\" cargo build --release --features console \
             --manifest-path bench/others/Cargo.toml --target-dir bench/others/target/console",

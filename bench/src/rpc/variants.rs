@@ -6,11 +6,10 @@ use std::io;
 use ddbx_protocol::control::Wanted;
 
 use super::abba::Contrast;
-use super::others::{CONSOLE, OTLP, Other, Sink};
+use super::others::{Other, Sink};
 use super::pair::{Pair, Setup};
 use crate::peers::Lane;
 use crate::session::OpenSession;
-use crate::verdict::skipped;
 
 /// Processes in which there are breakpoints, elsewhere.
 pub const PLANTED: &str = "planted";
@@ -26,8 +25,8 @@ pub enum Of {
     Recorded,
     /// With what `ddbx run --record` gives: one control of a process runs at a time.
     Exactly,
-    Otlp,
-    Console,
+    /// Under something else than ddbx.
+    Other,
 }
 
 pub type Pairs = BTreeMap<Of, Pair>;
@@ -41,8 +40,16 @@ pub const RECORDS: &str = "recording";
 pub const RECORDS_EXACTLY: &str = "recording exactly";
 pub const ASKS: &str = "asks before each call";
 
-/// The null row comes first.
-pub const CONTRASTS: [Contrast; 10] = [
+/// What is measured together.
+pub struct Group {
+    pub pairs: Pairs,
+    pub contrasts: &'static [Contrast],
+    /// It goes on until the first of its rows, which is the null row, is narrow enough.
+    pub has_null: bool,
+}
+
+/// Small effects, each beside the bare one in the same processes.
+const OURS: [Contrast; 8] = [
     contrast(NULL, (Of::Attached, Lane::Bare), (Of::Attached, Lane::Again)),
     contrast(WITHOUT, (Of::Alone, Lane::Bare), (Of::Alone, Lane::Wrapped)),
     contrast(IDLE, (Of::Attached, Lane::Bare), (Of::Attached, Lane::Wrapped)),
@@ -51,37 +58,50 @@ pub const CONTRASTS: [Contrast; 10] = [
     contrast(RECORDS, (Of::Recorded, Lane::Bare), (Of::Recorded, Lane::Wrapped)),
     contrast(RECORDS_EXACTLY, (Of::Exactly, Lane::Bare), (Of::Exactly, Lane::Wrapped)),
     contrast(ASKS, (Of::Alone, Lane::Bare), (Of::Alone, Lane::Asks)),
-    // Large effects: these hear of every call in their process, so the bare one is elsewhere.
-    contrast(OTLP.name, (Of::Alone, Lane::Bare), (Of::Otlp, Lane::Bare)),
-    contrast(CONSOLE.name, (Of::Alone, Lane::Bare), (Of::Console, Lane::Bare)),
 ];
 
 const fn contrast(name: &'static str, base: (Of, Lane), variant: (Of, Lane)) -> Contrast {
     Contrast { name, base, variant }
 }
 
-/// Starts all pairs that can be; says which cannot.
-pub fn start(session: &OpenSession, sink: &Sink, json: bool) -> io::Result<Pairs> {
+/// ddbx, and the paper's protocol.
+pub fn ours(session: &OpenSession) -> io::Result<Group> {
     for nth in 0..BREAKPOINTS {
         let spec = format!("{PLANTED}:Elsewhere.method_{nth}@arrive");
         let planted = session.session.plant(Wanted { spec, ..Wanted::default() }, None);
         planted.map_err(io::Error::other)?;
     }
     let exactly = vec![("DDBX_EXACT", "1".to_owned())];
-    let collector = vec![("BENCH_SINK", sink.address.to_string())];
     let attached = || Setup { session: Some(session.address.clone()), ..Setup::default() };
     let recorded = || Setup { is_recorded: true, ..attached() };
-    let mut setups = vec![
+    let pairs = start([
         (Of::Alone, Setup { has_third: true, ..Setup::default() }),
         (Of::Attached, attached()),
         (Of::Recorded, recorded()),
         (Of::Exactly, Setup { environment: exactly, ..recorded() }),
-    ];
-    let mut add = |of, other: &Other, environment| match other.program() {
-        None => skipped(other.name, &format!("not built; {}", other.build), json),
-        program => setups.push((of, Setup { program, environment, ..Setup::default() })),
-    };
-    add(Of::Otlp, &OTLP, collector);
-    add(Of::Console, &CONSOLE, Vec::new());
+    ])?;
+    Ok(Group { pairs, contrasts: &OURS, has_null: true })
+}
+
+/// Something else, if it is built. It hears of every call in its process, so the bare one is
+/// elsewhere: its effects are large. It is started when all others are gone, for some of what
+/// it does it does behind the calls.
+pub fn other(other: &'static Other, sink: &Sink) -> io::Result<Option<Group>> {
+    let Some(program) = other.program() else { return Ok(None) };
+    let environment = vec![("BENCH_SINK", sink.address.to_string())];
+    let program = Some(program);
+    let pairs = start([
+        (Of::Alone, Setup::default()),
+        (Of::Other, Setup { program, environment, ..Setup::default() }),
+    ])?;
+    Ok(Some(Group { pairs, contrasts: &other.contrast, has_null: false }))
+}
+
+/// How something else is compared.
+pub const fn of_other(name: &'static str) -> [Contrast; 1] {
+    [contrast(name, (Of::Alone, Lane::Bare), (Of::Other, Lane::Bare))]
+}
+
+fn start<const N: usize>(setups: [(Of, Setup); N]) -> io::Result<Pairs> {
     setups.iter().map(|(of, setup)| Ok((*of, Pair::start(setup)?))).collect()
 }
