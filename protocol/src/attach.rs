@@ -6,6 +6,8 @@ use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounded;
+use crate::control::{CALLS_MAX, NAMES_MAX};
 use crate::event::Event;
 use crate::gate::Gate;
 use crate::ids::{BreakpointId, ControlId, EventNumber, MethodName, PointLabel, ProcessName};
@@ -15,6 +17,15 @@ use crate::time::{Delay, RealTime, VirtualTime};
 
 /// How much text a value of the program may have when it is shown.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024;
+
+/// How many events a message has at the most: names of controls can be long.
+pub const EVENTS_MAX: usize = 128;
+
+/// How many breakpoints a process counts at the most.
+pub const COUNTS_MAX: usize = 4 * 1024;
+
+/// How many values of a process can be watched.
+pub const WATCHED_MAX: usize = 256;
 
 /// From a satellite.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,11 +50,13 @@ pub enum FromSatellite {
         /// The number of the question.
         query: u64,
         /// Those calls.
+        #[serde(deserialize_with = "bounded::list::<_, _, CALLS_MAX>")]
         calls: Vec<InFlight>,
     },
     /// What has happened, while somebody looks.
     Events {
         /// In the order of the process.
+        #[serde(deserialize_with = "bounded::list::<_, _, EVENTS_MAX>")]
         events: Vec<Event>,
         /// How many there was no room for.
         dropped: u64,
@@ -166,8 +179,10 @@ pub struct Status {
     /// shim could not follow.
     pub from_outside: u64,
     /// What happened at each breakpoint.
+    #[serde(deserialize_with = "bounded::list::<_, _, COUNTS_MAX>")]
     pub breakpoints: Vec<Count>,
     /// Watched values, as JSON.
+    #[serde(deserialize_with = "bounded::list::<_, _, WATCHED_MAX>")]
     pub watched: Vec<(String, String)>,
     /// What is recorded, if anything is.
     pub recorded: Option<RecordedSoFar>,
@@ -178,8 +193,10 @@ pub struct Status {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
     /// The methods that it has handled.
+    #[serde(deserialize_with = "bounded::list::<_, _, NAMES_MAX>")]
     pub methods: Vec<MethodName>,
     /// The labels of the points that it has passed.
+    #[serde(deserialize_with = "bounded::list::<_, _, NAMES_MAX>")]
     pub points: Vec<PointLabel>,
 }
 

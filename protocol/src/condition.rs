@@ -36,7 +36,8 @@ pub use evaluator::Evaluator;
 /// The stack for the parser, which takes 2 MiB in a debug build for what the limits
 /// let through, and for dropping facts, which may be nested deeply. It is only
 /// reserved: what is not touched costs nothing.
-const STACK_BYTES: usize = 64 << 20;
+#[doc(hidden)]
+pub const STACK_BYTES: usize = 64 << 20;
 
 /// When a breakpoint stops: an expression that can be read, or, if it came over a
 /// wire, one that can be tried without harm.
@@ -62,6 +63,14 @@ impl Condition {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Reads and evaluates an expression on this thread, which needs a deep stack. For fuzzers,
+/// which look at one thread: all others have an [`Evaluator`].
+#[doc(hidden)]
+pub fn holds_here(text: &str, facts: &Facts) -> Result<bool, EvaluationError> {
+    limits::check(text)?;
+    evaluate::evaluate(&reader::read(text)?, facts)
 }
 
 impl FromStr for Condition {

@@ -11,7 +11,7 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::short::{Short, bounded};
+use crate::bounded::{self, Short};
 
 /// Defines a checked name: `$limit` bytes at most, none of `$forbidden`.
 macro_rules! name {
@@ -218,7 +218,7 @@ impl Serialize for CallPath {
 
 impl<'de> Deserialize<'de> for CallPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let path = bounded::<_, _, { Self::DEPTH_MAX }>(deserializer)?;
+        let path = bounded::short::<_, _, { Self::DEPTH_MAX }>(deserializer)?;
         match path.is_empty() {
             true => Err(de::Error::custom("the path of a call cannot be empty")),
             false => Ok(Self(path)),

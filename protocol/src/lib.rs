@@ -4,6 +4,7 @@
 //! over which they reach each other ([`link`]) nothing here does I/O.
 
 pub mod attach;
+pub mod bounded;
 pub mod breakpoint;
 pub mod causality;
 pub mod condition;
@@ -16,7 +17,6 @@ pub mod reading;
 pub mod replay;
 pub mod safeguards;
 pub mod session;
-pub mod short;
 pub mod spec;
 pub mod time;
 

@@ -24,6 +24,8 @@ mod frames;
 mod handshake;
 mod keys;
 mod listener;
+#[doc(hidden)]
+pub mod outside;
 mod private_file;
 mod refusal;
 mod secret;

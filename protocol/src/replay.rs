@@ -4,8 +4,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounded;
 use crate::event::EventKind;
 use crate::ids::EventNumber;
+
+/// How many are told at the most of those who wait for their turn.
+pub const WAITING_MAX: usize = 32;
+
+/// How many are told at the most of the events that have happened again last.
+pub const RECENT_MAX: usize = 8;
 
 /// What a process says of its part in a replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,8 +30,10 @@ pub struct Progress {
     /// For how long nothing has happened.
     pub idle: Duration,
     /// Who waits for a turn.
+    #[serde(deserialize_with = "bounded::list::<_, _, WAITING_MAX>")]
     pub waiting: Vec<AtTurn>,
     /// What has happened again last, the latest at the end.
+    #[serde(deserialize_with = "bounded::list::<_, _, RECENT_MAX>")]
     pub recent: Vec<(EventNumber, EventKind)>,
     /// An event has happened in another way than it was recorded.
     pub differs: Option<Differs>,

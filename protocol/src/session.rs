@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::bounded::{self, Short};
 use crate::breakpoint::Breakpoint;
 use crate::ids::BreakpointId;
-use crate::short::{Short, bounded};
 use crate::time::{Delay, RealTime, VirtualTime};
 
 /// A satellite that has heard nothing from central for this long, or the other
@@ -21,6 +21,12 @@ pub const LEASE: Duration = Duration::from_secs(2);
 
 /// Each side says something at least this often.
 pub const HEARTBEAT: Duration = Duration::from_millis(500);
+
+/// How deep calls may nest: so many processes can wait for one call.
+pub const STACK_MAX: usize = 256;
+
+/// How many stops whose end is known a process is told of at the most.
+pub const TIMED_MAX: usize = 64 * 1024;
 
 /// How the rule is applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,9 +78,6 @@ impl Clone for Stack {
 }
 
 impl Stack {
-    /// How deep calls may nest.
-    pub const DEPTH_MAX: usize = 256;
-
     /// A control that starts in `home`.
     pub fn home(home: ProcessIndex) -> Self {
         Self(Short::from_slice(&[home]))
@@ -82,7 +85,7 @@ impl Stack {
 
     /// After a call into `callee`. Beyond all depth it is taken for where it was.
     pub fn call(mut self, callee: ProcessIndex) -> Self {
-        if self.0.len() < Self::DEPTH_MAX {
+        if self.0.len() <= STACK_MAX {
             self.0.push(callee);
         }
         self
@@ -102,7 +105,7 @@ impl Serialize for Stack {
 
 impl<'de> Deserialize<'de> for Stack {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        bounded::<_, _, { Self::DEPTH_MAX }>(deserializer).map(Self)
+        bounded::short::<_, _, { STACK_MAX + 1 }>(deserializer).map(Self)
     }
 }
 
@@ -235,6 +238,7 @@ pub struct Permit {
     /// whoever is not behind it waits.
     pub open: Option<Open>,
     /// Stops elsewhere whose end is known, furthest behind first.
+    #[serde(deserialize_with = "bounded::list::<_, _, TIMED_MAX>")]
     pub timed: Vec<Timed>,
 }
 

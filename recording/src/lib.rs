@@ -63,6 +63,8 @@ mod writer;
 pub use directory::{JoinError, NewProcess, create, join, session_in};
 pub use entry::{Choice, ChoiceValue, Entry, Gap, Moment, ValueTooLong, Why};
 pub use manifest::{Keep, ManifestError, ProcessManifest, Program, SessionManifest};
+#[doc(hidden)]
+pub use manifest::{decode_manifest, encode_manifest};
 pub use merged::{Departure, Merged, MergedEntry, Step, merged};
 pub use queue::Queue;
 pub use reader::{

@@ -114,6 +114,12 @@ pub(crate) fn to_file(path: &Path, manifest: &impl Serialize) -> Result<Vec<u8>,
     }
 }
 
+/// The other way round.
+#[doc(hidden)]
+pub fn encode_manifest(manifest: &impl Serialize) -> Vec<u8> {
+    encode(manifest)
+}
+
 fn encode(manifest: &impl Serialize) -> Vec<u8> {
     let content = serde_json::to_vec(manifest).expect("names and numbers are JSON");
     let crc32 = format!("{:08x}", crc32fast::hash(&content));
@@ -131,6 +137,13 @@ pub(crate) fn read<T: Serialize + DeserializeOwned>(path: &Path) -> Result<T, Ma
         return Err(ManifestError::Damaged { path: path.to_owned() });
     }
     decode(path, &fs::read(path).map_err(failed)?)
+}
+
+/// Whether these bytes are a manifest, as they lie in its file. For fuzzers: all others have
+/// a file.
+#[doc(hidden)]
+pub fn decode_manifest<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<T, ManifestError> {
+    decode(Path::new("manifest"), bytes)
 }
 
 fn decode<T: Serialize + DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, ManifestError> {

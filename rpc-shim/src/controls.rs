@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ddbx_protocol::attach::WATCHED_MAX;
 use ddbx_protocol::control::NAMES_MAX;
 use ddbx_protocol::{
     ControlId, EventId, EventNumber, InFlight, MethodName, Names, PointLabel, ProcessIndex,
@@ -22,9 +23,6 @@ use crate::seats::Seats;
 
 /// How many connections are remembered. One that was forgotten is met again.
 const CONNECTIONS_MAX: usize = 64 * 1024;
-
-/// How many values of a process can be watched.
-const WATCHED_MAX: usize = 256;
 
 #[derive(Default)]
 pub(crate) struct Controls {

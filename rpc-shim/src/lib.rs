@@ -72,6 +72,10 @@ pub use init::init;
 pub use process::Process;
 pub use server::Server;
 
+/// What travels with calls, for fuzzers of the envelope.
+#[doc(hidden)]
+pub use envelope::{RequestMeta, ResponseMeta};
+
 /// What the macros are made of.
 #[doc(hidden)]
 pub mod __private {

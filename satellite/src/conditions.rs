@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use ddbx_protocol::attach::COUNTS_MAX;
 use ddbx_protocol::condition::{Condition, Evaluator, Facts};
 use ddbx_protocol::{BreakpointId, ControlId, Count, ProcessName};
 use serde_json::{Map, Value};
@@ -65,7 +66,7 @@ impl Conditions {
             let error = errors.map(|errors| errors.last.clone());
             Count { breakpoint, met, errors: errors.map_or(0, |errors| errors.number), error }
         };
-        met.map(count).collect()
+        met.map(count).take(COUNTS_MAX).collect()
     }
 
     /// A breakpoint is planted anew, or gone: what its condition was counts no more.

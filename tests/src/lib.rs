@@ -1,5 +1,6 @@
 //! What the tests of several crates share.
 
+pub mod decoders;
 pub mod executions;
 pub mod intrusion;
 pub mod place;

@@ -12,8 +12,12 @@ use serde::Deserialize;
 use thiserror::Error;
 use toml::Spanned;
 
+use ready::Patterns;
+
+mod ready;
+
 /// A file may be this large; beyond it something else was meant.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+const FILE_BYTES_MAX: u64 = 256 << 10;
 
 /// A run may have this many processes, replicas included.
 const PROCESSES_MAX: usize = 1000;
@@ -80,15 +84,16 @@ impl Config {
         File::open(path)
             .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
             .map_err(|cause| error(format!("cannot read it: {cause}")))?;
-        if bytes.len() as u64 > FILE_BYTES_MAX {
-            return Err(error("is over 1 MiB, which no list of processes needs".to_owned()));
-        }
         let text = String::from_utf8(bytes).map_err(|cause| error(format!("not TOML: {cause}")))?;
         Self::parse(&text, path)
     }
 
     /// Checks the text of a file; what is relative in it is relative to `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        if text.len() as u64 > FILE_BYTES_MAX {
+            let message = "is over 256 KiB, which no list of processes needs".to_owned();
+            return Err(ConfigError { place: path.display().to_string(), message });
+        }
         let whole = text;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let in_file = |wrong: Wrong| wrong.in_file(text, path);
@@ -99,13 +104,11 @@ impl Config {
             .map_err(|error| in_file(Wrong { at: None, message: error.to_string() }))?;
         let folder = absolute.parent().unwrap_or(&absolute);
         check_names(&file.process).map_err(in_file)?;
-        let processes: Result<Vec<_>, _> =
-            file.process.iter().map(|process| process.get_ref().checked(folder)).collect();
-        let processes = processes.map_err(in_file)?;
-        if processes.iter().map(|process| process.replicas.len()).sum::<usize>() > PROCESSES_MAX {
-            let message = format!("a run has at most {PROCESSES_MAX} processes, replicas included");
-            return Err(in_file(Wrong { at: None, message }));
-        }
+        check_count(&file.process).map_err(in_file)?;
+        let mut patterns = Patterns::of(&file.process);
+        let checked =
+            file.process.iter().map(|process| process.get_ref().checked(folder, &mut patterns));
+        let processes = checked.collect::<Result<Vec<_>, _>>().map_err(in_file)?;
         check_order(&file.process).map_err(in_file)?;
         Ok(Self { session: file.session, processes, text: whole.to_owned() })
     }
@@ -160,7 +163,7 @@ impl TomlProcess {
         self.name.get_ref()
     }
 
-    fn checked(&self, folder: &Path) -> Result<Process, Wrong> {
+    fn checked<'a>(&'a self, folder: &Path, patterns: &mut Patterns<'a>) -> Result<Process, Wrong> {
         let Self { command, env, dir, ready, after, ends_run, .. } = self;
         if command.get_ref().first().is_none_or(|program| program.get_ref().is_empty()) {
             return Err(Wrong::at(command, "the command is empty; it needs a program"));
@@ -183,7 +186,7 @@ impl TomlProcess {
             command: command.get_ref().iter().map(|word| word.get_ref().clone()).collect(),
             env: env.iter().map(|(name, value)| (name.clone(), value.get_ref().clone())).collect(),
             dir: dir.as_ref().map_or(folder.to_owned(), |dir| folder.join(dir)),
-            ready: ready.as_ref().map_or(Ok(Ready::Started), parse_ready)?,
+            ready: ready.as_ref().map_or(Ok(Ready::Started), |ready| patterns.parse(ready))?,
             after: after.iter().map(name).collect::<Result<_, _>>()?,
             replicas: self.replica_names()?,
             ends_run: *ends_run,
@@ -210,26 +213,18 @@ impl TomlProcess {
     }
 }
 
-fn parse_ready(ready: &Spanned<String>) -> Result<Ready, Wrong> {
-    match ready.get_ref().split_once(':') {
-        None if ready.get_ref() == "attached" => Ok(Ready::Attached),
-        Some(("log", pattern)) => Regex::new(pattern).map(Ready::Log).map_err(|error| {
-            // The last line says what is wrong; those above draw where.
-            let error = error.to_string();
-            let what = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            Wrong::at(ready, format!("{pattern:?} is not a regular expression: {what}"))
-        }),
-        Some(("tcp", address)) => match address.rsplit_once(':') {
-            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|p| p > 0) => {
-                Ok(Ready::Tcp(address.to_owned()))
-            }
-            _ => Err(Wrong::at(ready, format!("{address:?} is not HOST:PORT"))),
-        },
-        _ => {
-            let message = format!("{:?} is not log:REGEX, tcp:ADDR or attached", ready.get_ref());
-            Err(Wrong::at(ready, message))
-        }
+/// How many there are, before there is a name for each. A single number that is too large is
+/// refused where it stands.
+fn check_count(processes: &[Spanned<TomlProcess>]) -> Result<(), Wrong> {
+    let replicas = processes.iter().filter_map(|process| match &process.get_ref().replicas {
+        None => Some(1),
+        Some(count) => Some(*count.get_ref() as usize).filter(|count| *count <= PROCESSES_MAX),
+    });
+    if replicas.sum::<usize>() > PROCESSES_MAX {
+        let message = format!("a run has at most {PROCESSES_MAX} processes, replicas included");
+        return Err(Wrong { at: None, message });
     }
+    Ok(())
 }
 
 fn check_names(processes: &[Spanned<TomlProcess>]) -> Result<(), Wrong> {

@@ -207,7 +207,8 @@ impl<'a> Evaluation<'a> {
                     Ok(Value::text([&**a, &**b].concat()))
                 }
                 (Value::List(a), Value::List(b)) => {
-                    self.budget.spend(a.len() + b.len())?;
+                    // One for the time, one for the memory.
+                    self.budget.spend(2 * (a.len() + b.len()))?;
                     Ok(Value::list(a.iter().chain(b.iter()).collect()))
                 }
                 _ => arithmetic(name, a, b, i128::checked_add, |a, b| a + b),

@@ -3,12 +3,13 @@
 //!
 //! Everything that comes from outside is bounded before memory is taken for it:
 //! a frame by its limit, and what a body claims to contain by the bytes that it
-//! has. The one thing that slips through is a collection of elements without
-//! size: five bytes of bincode can claim fifty million `()`. So **no type on the
-//! wire may have elements that take no bytes**. Nor may it be recursive: decoders
-//! recurse, and a body nested deep enough would exhaust the stack. And what
-//! satellites say must not need names to be read (tagged or untagged enums,
-//! flattened or skipped fields), for bincode writes none.
+//! has. Two things slip through. Few bytes can become much memory, and elements
+//! without size even come out of none: five bytes of bincode can claim fifty
+//! million `()`. So **every list that a satellite reads or writes has a limit**
+//! ([`crate::bounded`]). And decoders recurse, and a body nested deep enough would
+//! exhaust the stack: so **no type on the wire may be recursive**. What satellites
+//! say must not need names to be read (tagged or untagged enums, flattened or
+//! skipped fields), for bincode writes none.
 
 use std::io;
 
@@ -21,8 +22,10 @@ use tokio_util::codec::{Decoder, Encoder};
 
 use super::Role;
 
-const FROM_SATELLITE_BYTES_MAX: usize = 1 << 20;
-const OTHERWISE_BYTES_MAX: usize = 16 << 20;
+/// From whoever dials: central has many of them.
+const FROM_DIALLER_BYTES_MAX: usize = 1 << 20;
+/// From central, which everybody has only one of, and which tells of all.
+const FROM_LISTENER_BYTES_MAX: usize = 16 << 20;
 
 /// The bytes of the length before a body.
 const HEAD_BYTES: usize = size_of::<u32>();
@@ -39,16 +42,12 @@ pub(super) struct Codec {
 impl Codec {
     /// For messages from the end that has dialled as `role`.
     pub(super) fn from_dialler(role: Role) -> Self {
-        let bytes_max = match role {
-            Role::Satellite => FROM_SATELLITE_BYTES_MAX,
-            Role::Controller => OTHERWISE_BYTES_MAX,
-        };
-        Self { role, bytes_max }
+        Self { role, bytes_max: FROM_DIALLER_BYTES_MAX }
     }
 
     /// For messages to the end that has dialled as `role`.
     pub(super) fn from_listener(role: Role) -> Self {
-        Self { role, bytes_max: OTHERWISE_BYTES_MAX }
+        Self { role, bytes_max: FROM_LISTENER_BYTES_MAX }
     }
 
     /// Reads the body of a frame, all of it.
@@ -75,6 +74,11 @@ impl Codec {
         bincode::DefaultOptions::new().with_limit(self.bytes_max as u64).reject_trailing_bytes()
     }
 
+    /// Whether a body may be so long.
+    pub(super) fn check_length(&self, bytes: usize) -> Result<(), FrameError> {
+        if bytes > self.bytes_max { Err(self.too_long()) } else { Ok(()) }
+    }
+
     fn too_long(&self) -> FrameError {
         FrameError::TooLong { bytes_max: self.bytes_max }
     }
@@ -88,8 +92,7 @@ impl<T: Serialize> Encoder<&T> for Codec {
         buffer.put_bytes(0, HEAD_BYTES);
         let written = self.write(message, (&mut *buffer).writer());
         let bytes = buffer.len() - start - HEAD_BYTES;
-        let fits = if bytes > self.bytes_max { Err(self.too_long()) } else { Ok(()) };
-        if let Err(error) = written.and(fits) {
+        if let Err(error) = written.and(self.check_length(bytes)) {
             // Nothing of it is sent, so the connection is still good.
             buffer.truncate(start);
             return Err(error);
@@ -108,9 +111,7 @@ impl Decoder for Codec {
             return Ok(None);
         };
         let bytes = u32::from_be_bytes(*head) as usize;
-        if bytes > self.bytes_max {
-            return Err(self.too_long());
-        }
+        self.check_length(bytes)?;
         // Memory is taken as bytes come, not as they are announced.
         if buffer.len() < HEAD_BYTES + bytes {
             return Ok(None);
@@ -217,7 +218,7 @@ mod tests {
         let limit = |codec: Codec| codec.bytes_max;
         assert_eq!(limit(Codec::from_dialler(Role::Satellite)), 1 << 20);
         assert_eq!(limit(Codec::from_listener(Role::Satellite)), 16 << 20);
-        assert_eq!(limit(Codec::from_dialler(Role::Controller)), 16 << 20);
+        assert_eq!(limit(Codec::from_dialler(Role::Controller)), 1 << 20);
         assert_eq!(limit(Codec::from_listener(Role::Controller)), 16 << 20);
     }
 

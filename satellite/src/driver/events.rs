@@ -4,15 +4,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ddbx_protocol::attach::EVENTS_MAX;
 use ddbx_protocol::{Delay, Event, EventId, EventKind, EventNumber, ProcessName, RealTime};
 
 use super::Handle;
 
 /// How many events wait to be sent at the most.
 const WAITING_MAX: usize = 8 * 1024;
-
-/// How many go in one message: names of controls can be long.
-const PIECE_MAX: usize = 128;
 
 #[derive(Default)]
 pub(super) struct Events {
@@ -42,7 +40,7 @@ impl Events {
         let Waiting { mut events, dropped } = std::mem::take(&mut *self.lock());
         let mut pieces = Vec::new();
         while !events.is_empty() {
-            let later = events.split_off(events.len().min(PIECE_MAX));
+            let later = events.split_off(events.len().min(EVENTS_MAX));
             let piece = std::mem::replace(&mut events, later);
             pieces.push((piece, if events.is_empty() { dropped } else { 0 }));
         }

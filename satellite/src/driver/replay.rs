@@ -4,18 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use ddbx_protocol::replay::AtTurn;
+use ddbx_protocol::replay::{AtTurn, RECENT_MAX, WAITING_MAX};
 use ddbx_protocol::{CallId, Delay, EventKind, EventNumber, Progress};
 use tokio::sync::oneshot;
 
 use super::{Handle, fragments};
 use crate::logic::script::{Claim, Place, Script};
-
-/// How many of those who wait are told of.
-const WAITING_MAX: usize = 32;
-
-/// How many events are remembered for a report.
-const RECENT_MAX: usize = 8;
 
 pub(super) struct Replay(Mutex<State>);
 

@@ -126,7 +126,35 @@ fn files_that_cannot_be_read() {
     std::fs::write(&path, [0xff]).unwrap();
     assert!(error(&path).contains("not TOML: invalid utf-8"));
     std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
-    assert!(error(&path).contains("over 1 MiB"));
+    assert!(error(&path).contains("over 256 KiB"));
     std::fs::write(&path, format!("\u{feff}{MINIMAL}")).unwrap();
     assert!(Config::read(&path).is_ok());
+}
+
+/// A few letters can stand for gigabytes.
+#[test]
+fn what_a_file_claims_takes_no_memory() {
+    let large = MINIMAL.to_owned() + "ready = 'log:(a{1000}){1000}'\n";
+    let error = parse(&large).unwrap_err();
+    assert!(error.message.contains("exceeds size limit"), "{error}");
+    let long = MINIMAL.to_owned() + &format!("ready = 'log:{}'\n", r"\w".repeat(10_000));
+    let error = parse(&long).unwrap_err();
+    assert!(error.message.contains("at most 1024 bytes"), "{error}");
+    let process = |n| format!("[[process]]\nname = '{n}'\ncommand = ['a']\nreplicas = 1000\n");
+    let many: String = (0..2_000).map(process).collect();
+    let error = parse(&many).unwrap_err();
+    assert!(error.message.contains("at most 1000 processes"), "{error}");
+}
+
+/// What people write fits, also where many wait for different lines.
+#[test]
+fn ordinary_expressions_have_room() {
+    let process = |n| {
+        let ready = format!(r"ready = 'log:(?i)^\[\d{{4}}-\d\d.*\] \w+ {n}: ready in \d+ ?ms$'");
+        format!("[[process]]\nname = '{n}'\ncommand = ['a']\n{ready}\n")
+    };
+    let many: String = (0..50).map(process).collect();
+    let config = parse(&many).unwrap();
+    let line = "[2026-01-01] INFO 49: ready in 5ms";
+    assert!(matches!(&config.processes[49].ready, Ready::Log(regex) if regex.is_match(line)));
 }
