@@ -51,6 +51,10 @@ pub fn run(args: &HoldsArgs, json: bool) -> bool {
             .give_or_take(chance),
         at_least("somebody held elsewhere, throughput over before", throughput, RATIO_MIN)
             .give_or_take(chance),
+        known("nobody held, CPU µs added per call (null)", null.cpu_micros_added.median)
+            .give_or_take(null.cpu_micros_added.doubt()),
+        known("somebody held elsewhere, CPU µs added per call", held.cpu_micros_added.median)
+            .give_or_take(null.cpu_micros_added.doubt()),
         known("nobody held, p99 over before (null)", null.p99.median)
             .give_or_take(null.p99.doubt()),
         known("somebody held elsewhere, p99 over before", held.p99.median)

@@ -2,7 +2,7 @@
 //! same program, started once more. Services end when their standard input does, so also
 //! when this program is killed.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use ddbx_shop::{Load, Options, TrafficReport};
 use tokio::runtime::Runtime;
 
 use crate::again::again;
+use crate::peers::server::until_stdin_ends;
 use crate::session::OpenSession;
 use crate::usage::cpu;
 
@@ -175,9 +176,4 @@ pub fn run(args: &RoleArgs) -> Result<(), ddbx_shop::Error> {
         });
     }
     runtime.block_on(ddbx_shop::run(&args.role, &options))
-}
-
-fn until_stdin_ends() {
-    let mut ignored = [0; 64];
-    while io::stdin().read(&mut ignored).is_ok_and(|length| length > 0) {}
 }

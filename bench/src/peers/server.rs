@@ -82,9 +82,14 @@ pub fn runtime() -> io::Result<Runtime> {
 pub fn stay(runtime: &Runtime, doors: &[Door]) -> io::Result<()> {
     println!("{}", serde_json::to_string(doors)?);
     thread::spawn(|| {
-        let mut ignored = [0; 64];
-        while io::stdin().read(&mut ignored).is_ok_and(|length| length > 0) {}
+        until_stdin_ends();
         process::exit(0);
     });
     runtime.block_on(std::future::pending())
+}
+
+/// Whoever started this process has told it to go, or is gone.
+pub fn until_stdin_ends() {
+    let mut ignored = [0; 64];
+    while io::stdin().read(&mut ignored).is_ok_and(|length| length > 0) {}
 }

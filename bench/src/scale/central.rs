@@ -1,6 +1,6 @@
 //! Central in a process of its own, so that it is known what it uses.
 
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader};
 use std::process::Child;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use ddbx_protocol::link::{Address, Receiver, Role, Sender, dial};
 use tokio::runtime::Builder;
 
 use crate::again::again;
+use crate::peers::server::until_stdin_ends;
 use crate::session::OpenSession;
 use crate::usage;
 
@@ -17,8 +18,7 @@ pub fn be() -> io::Result<()> {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let open = OpenSession::open(&runtime)?;
     println!("{}", open.address);
-    let mut ignored = [0; 64];
-    while io::stdin().read(&mut ignored).is_ok_and(|length| length > 0) {}
+    until_stdin_ends();
     Ok(())
 }
 

@@ -1,13 +1,14 @@
 //! How long it takes until many processes take part in a session, over how long it takes
 //! them to start without one.
 
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader};
 use std::process::Child;
 use std::time::Instant;
 
 use ddbx_protocol::link::Address;
 
 use crate::again::again;
+use crate::peers::server::until_stdin_ends;
 
 /// How many.
 pub const PROCESSES: usize = 100;
@@ -16,8 +17,7 @@ pub const PROCESSES: usize = 100;
 pub fn be() -> io::Result<()> {
     let _process = ddbx::init("member");
     println!("ready");
-    let mut ignored = [0; 64];
-    while io::stdin().read(&mut ignored).is_ok_and(|length| length > 0) {}
+    until_stdin_ends();
     Ok(())
 }
 
