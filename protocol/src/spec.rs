@@ -38,6 +38,11 @@ impl Pattern {
         }
     }
 
+    /// The only name that fits, if there is only one.
+    pub fn literal(&self) -> Option<&str> {
+        (!self.0.contains('*')).then_some(&self.0)
+    }
+
     /// Whether a process is meant: by its whole name, or by the name before its
     /// number. The first of several has no number in its name, and is meant by 1.
     pub fn means(&self, process: &str) -> bool {

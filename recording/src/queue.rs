@@ -12,9 +12,9 @@ use ddbx_protocol::{Delay, EventKind, EventNumber, RealTime};
 
 use crate::entry::{Entry, Gap, Moment, Why};
 
-/// How many entries a queue holds unless told otherwise: more than a hundred
-/// thousand a second, if it is emptied every 50 ms.
-const CAPACITY: usize = 16 * 1024;
+/// How many entries a queue holds unless told otherwise: those of more than a million a
+/// second for a tenth of a second, should whoever empties it be late.
+const CAPACITY: usize = 128 * 1024;
 
 /// A bounded queue of entries. All threads of the process share it.
 #[derive(Debug)]

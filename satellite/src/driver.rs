@@ -73,6 +73,8 @@ struct Shared {
     /// The delay with which events pass without further question; `BUSY` if they
     /// do not.
     quiet_at: AtomicU64,
+    /// Except those of these groups, where breakpoints are.
+    looked_out_for: AtomicU64,
     /// Whether somebody is known to wait inside the program.
     inside: AtomicBool,
     next_strand: AtomicU64,
@@ -137,6 +139,7 @@ impl Handle {
             key: ProcessKey::random()?,
             origin: Instant::now(),
             quiet_at: AtomicU64::new(0),
+            looked_out_for: AtomicU64::new(0),
             inside: AtomicBool::new(false),
             next_strand: AtomicU64::new(1),
             last_caller: AtomicU64::new(0),
@@ -290,7 +293,9 @@ impl Handle {
     /// Does what the logic has asked for.
     fn drain(&self, core: &mut Core) {
         self.perform(core);
-        let quiet = core.satellite.quiet_at();
+        let groups = core.satellite.breakpoints().groups();
+        self.0.looked_out_for.store(groups.0, Ordering::SeqCst);
+        let quiet = core.satellite.calm_at();
         let quiet_at = quiet.map_or(BUSY, Delay::as_nanos);
         if self.0.quiet_at.swap(quiet_at, Ordering::SeqCst) != quiet_at {
             if quiet.is_some() {

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use super::{BUSY, Core, Handle, Waiting};
 use crate::logic::Verdict;
+use crate::logic::breakpoints::Groups;
 use crate::logic::clock;
 use crate::logic::strand::{Strand, StrandId};
 
@@ -96,12 +97,18 @@ impl Handle {
     ) -> Arrival {
         let quiet_at = self.0.quiet_at.load(Ordering::Acquire);
         let delay = visit.delay.map_or(quiet_at, Delay::as_nanos);
+        let passed = Passed { delay: Delay::from_nanos(delay), is_free: visit.is_free };
         // In a replay it is judged when its turn has come.
-        if quiet_at != BUSY && delay == quiet_at && !self.is_replay() {
-            let delay = Delay::from_nanos(delay);
-            return Arrival::Quiet(Passed { delay, is_free: visit.is_free });
+        let is_quiet = quiet_at != BUSY && delay == quiet_at && !self.is_replay();
+        let groups = self.0.looked_out_for.load(Ordering::Acquire);
+        if is_quiet && groups == 0 {
+            return Arrival::Quiet(passed);
         }
-        Arrival::Judge(Box::new(self.look(visit, gate(), capture)))
+        let gate = gate();
+        match is_quiet && groups & Groups::of_gate(&gate).0 == 0 {
+            true => Arrival::Quiet(passed),
+            false => Arrival::Judge(Box::new(self.look(visit, gate, capture))),
+        }
     }
 
     /// It passes the gate, now or when it may: that is an event, which has a number.
@@ -168,8 +175,12 @@ impl Handle {
 
     /// Whether a breakpoint waits for such an event.
     pub fn meets(&self, gate: impl FnOnce() -> Gate) -> bool {
-        self.0.quiet_at.load(Ordering::Acquire) == BUSY
-            && self.lock().satellite.breakpoints().at(&gate()).next().is_some()
+        let groups = self.0.looked_out_for.load(Ordering::Acquire);
+        groups != 0 && {
+            let gate = gate();
+            groups & Groups::of_gate(&gate).0 != 0
+                && self.lock().satellite.breakpoints().at(&gate).next().is_some()
+        }
     }
 
     fn look(&self, visit: Visit<'_>, gate: Gate, capture: impl FnOnce() -> Captured) -> Arrived {

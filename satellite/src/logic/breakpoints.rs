@@ -39,6 +39,16 @@ impl Breakpoints {
         self.planted.is_empty()
     }
 
+    /// The groups of events that they may meet.
+    pub fn groups(&self) -> Groups {
+        let of = |planted: &Planted| match &planted.breakpoint.place {
+            Place::Rpc { method: name, .. } | Place::Point { label: name } => {
+                name.literal().map_or(Groups::ALL, Groups::of)
+            }
+        };
+        Groups(self.planted.iter().fold(0, |groups, planted| groups | of(planted).0))
+    }
+
     /// The breakpoints that an event may meet.
     pub fn at<'a>(&'a self, gate: &'a Gate) -> impl Iterator<Item = &'a Breakpoint> {
         let fitting = self.planted.iter().filter(|p| !p.spent && p.matches(gate));
@@ -77,6 +87,30 @@ impl Breakpoints {
     }
 }
 
+/// Events by the names of their methods and points, in as many groups as fit into a word:
+/// so it is nearly always known at once that no breakpoint is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups(pub u64);
+
+impl Groups {
+    const ALL: Self = Self(u64::MAX);
+
+    /// The group of an event.
+    pub fn of_gate(gate: &Gate) -> Self {
+        match gate {
+            Gate::Rpc(_, method) => Self::of(method.as_str()),
+            Gate::Point(label) => Self::of(label.as_str()),
+            _ => Self(0),
+        }
+    }
+
+    fn of(name: &str) -> Self {
+        let fold = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
+        Self(1 << ((hash >> 32) ^ hash) % 64)
+    }
+}
+
 impl Planted {
     fn holds(&self, met: &[BreakpointId]) -> bool {
         self.breakpoint.condition.is_none() || met.contains(&self.breakpoint.id)
@@ -98,6 +132,23 @@ mod tests {
     use ddbx_protocol::{MethodName, Pattern, RpcEvent};
 
     use super::*;
+
+    #[test]
+    fn whoever_fits_is_in_a_group_that_is_looked_out_for() {
+        let gate = |method: &str| Gate::Rpc(RpcEvent::Arrive, MethodName::new(method).unwrap());
+        let looked_out_for = |planted: &Breakpoints, method: &str| {
+            planted.groups().0 & Groups::of_gate(&gate(method)).0 != 0
+        };
+        let mut planted = Breakpoints::default();
+        assert!(!looked_out_for(&planted, "World.hello"));
+        planted.plant(breakpoint(1, Some("World.hello"), 0, false));
+        assert!(looked_out_for(&planted, "World.hello"));
+        let others = (0..1000).filter(|n| looked_out_for(&planted, &format!("Other.m{n}")));
+        assert!(others.count() < 100);
+        assert_eq!(Groups::of_gate(&Gate::Deadline), Groups(0));
+        planted.plant(breakpoint(2, Some("*.hello"), 0, false));
+        assert!((0..100).all(|n| looked_out_for(&planted, &format!("Other{n}.hello"))));
+    }
 
     fn breakpoint(id: u32, method: Option<&str>, ignore: u32, once: bool) -> Breakpoint {
         let method = Pattern::from(method.unwrap_or("*"));

@@ -147,10 +147,15 @@ impl<S: Safeguards> Satellite<S> {
     /// which everybody may pass without further question.
     #[inline]
     pub fn quiet_at(&self) -> Option<Delay> {
+        self.calm_at().filter(|_| self.breakpoints.is_empty())
+    }
+
+    /// The same for everybody whom no breakpoint can meet.
+    #[inline]
+    pub fn calm_at(&self) -> Option<Delay> {
         let quiet = self.mode == Mode::Permit
             && self.stops.is_empty()
             && self.permit.is_quiet()
-            && self.breakpoints.is_empty()
             && !self.hold.is_on()
             && self.safeguards.on(Safeguard::ClockPerControl);
         quiet.then(|| self.permit.floor())
