@@ -68,13 +68,24 @@ async fn satellite(connection: Connection, session: Session) {
     let mut heartbeat = interval(HEARTBEAT);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut heard = Instant::now();
+    let mut status = None;
     loop {
         let message = tokio::select! {
             received = timeout_at(heard + LEASE, receiver.receive::<FromSatellite>()) => {
                 let Ok(Ok(Some(message))) = received else { return };
                 heard = Instant::now();
-                session.hear(membership, message);
-                continue;
+                // Of very many that do nothing, nobody wakes the session; and each is
+                // answered at once, so that it costs one waking and not two.
+                let is_status = matches!(message, FromSatellite::Status(_));
+                if !is_status || status.as_ref() != Some(&message) {
+                    status = is_status.then(|| message.clone()).or(status);
+                    session.hear(membership, message);
+                }
+                if !is_status {
+                    continue;
+                }
+                heartbeat.reset();
+                FromCentral::Heartbeat
             }
             // None: the same process has joined again over another connection.
             message = outgoing.recv() => match message {

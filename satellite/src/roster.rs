@@ -71,8 +71,10 @@ mod tests {
         assert_eq!(count(&roster), 2);
         let was = Arc::as_ptr(&one);
         roster.give_back(one);
-        assert_eq!((Arc::as_ptr(&roster.take()), count(&roster)), (was, 1));
+        let again = roster.take();
+        assert_eq!((Arc::as_ptr(&again), count(&roster)), (was, 2));
         drop(other);
+        assert_eq!(count(&roster), 1, "what was not given back is forgotten");
     }
 
     #[test]
