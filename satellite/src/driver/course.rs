@@ -64,9 +64,9 @@ impl Perturbation {
 }
 
 impl Running {
-    /// Whether events wait for something else than the rule and breakpoints.
+    /// Whether events are made to wait: for their turn, or for a little while.
     pub(super) fn has_turns(&self) -> bool {
-        self.perturbation.is_some() || self.replay.is_some() || self.baton.is_some()
+        self.perturbation.is_some() || self.replay.is_some()
     }
 }
 

@@ -44,12 +44,17 @@ impl Default for Baton {
 impl Baton {
     /// Waits for it, and not for ever for one who has it.
     async fn take(&self) -> Option<SemaphorePermit<'_>> {
+        match self.take_now() {
+            Some(permit) => Some(permit),
+            None => Box::pin(self.wait()).await,
+        }
+    }
+
+    /// Takes it if nobody has it.
+    fn take_now(&self) -> Option<SemaphorePermit<'_>> {
         // Whoever comes to an event has come to the end of what it did before.
         stands();
-        match self.free.try_acquire() {
-            Ok(permit) => Some(permit),
-            Err(_) => Box::pin(self.wait()).await,
-        }
+        self.free.try_acquire().ok()
     }
 
     async fn wait(&self) -> Option<SemaphorePermit<'_>> {
@@ -203,6 +208,20 @@ impl Handle {
 
     fn is_in_order(&self) -> bool {
         self.is_replay() || self.baton().is_some()
+    }
+
+    /// The same as [`Self::note_alone`], if nobody has to be waited for.
+    pub(super) fn note_alone_now(
+        &self,
+        baton: Option<&Baton>,
+        delay: Delay,
+        event: impl FnOnce() -> EventKind,
+    ) -> Result<EventNumber, impl FnOnce() -> EventKind> {
+        let Some(baton) = baton else { return Ok(self.note(delay, event)) };
+        let Some(permit) = baton.take_now() else { return Err(event) };
+        let number = self.note(delay, event);
+        baton.keep(self, permit);
+        Ok(number)
     }
 
     /// Something happens now that is no replay; if it is recorded exactly, when nobody

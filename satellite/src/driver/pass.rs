@@ -118,16 +118,20 @@ impl Handle {
         arrival: Arrival,
         event: impl FnOnce() -> EventKind + Send + 'a,
     ) -> Step<'a, (Passed, EventNumber)> {
-        let (passed, recorder) = match (arrival, self.0.course.get()) {
-            (Arrival::Quiet(passed), None) => (passed, None),
-            (Arrival::Quiet(passed), Some(course)) if !course.has_turns() => {
-                (passed, course.recorder.as_ref())
-            }
-            (arrival, _) => {
+        let course = self.0.course.get();
+        let passed = match arrival {
+            Arrival::Quiet(passed) if course.is_none_or(|course| !course.has_turns()) => passed,
+            arrival => return Either::Right(Box::pin(self.pass_in_turn(visit, arrival, event))),
+        };
+        let baton = course.and_then(|course| course.baton.as_ref());
+        let number = match self.note_alone_now(baton, passed.delay, event) {
+            Ok(number) => number,
+            Err(event) => {
+                let arrival = Arrival::Quiet(passed);
                 return Either::Right(Box::pin(self.pass_in_turn(visit, arrival, event)));
             }
         };
-        let number = self.note(passed.delay, event);
+        let recorder = course.and_then(|course| course.recorder.as_ref());
         match recorder.filter(|recorder| !recorder.is_open()) {
             None => Either::Left(ready((passed, number))),
             Some(recorder) => Either::Right(Box::pin(async move {
