@@ -146,6 +146,13 @@ impl Add<Duration> for RealTime {
     }
 }
 
+impl Sub<Duration> for RealTime {
+    type Output = Self;
+    fn sub(self, earlier: Duration) -> Self {
+        Self(self.0.saturating_sub_unsigned(nanos(earlier)))
+    }
+}
+
 impl Add<Duration> for VirtualTime {
     type Output = Self;
     fn add(self, later: Duration) -> Self {

@@ -63,7 +63,7 @@ mod tests {
     fn a_value_that_cannot_be_written_harms_nobody() {
         assert_eq!(value(&Bomb), Value::String("(writing it panics)".to_owned()));
         assert_eq!(value(&7), Value::from(7));
-        let controls = Controls::default();
+        let controls = Controls::new(ddbx_protocol::ProcessIndex(1));
         controls.set_redacted(["card".to_owned()]);
         let args = |card| Value::from_iter([("Pay", Value::from_iter([("card", card)]))]);
         assert_eq!(super::args(&controls, &args(1)), super::args(&controls, &args(2)));

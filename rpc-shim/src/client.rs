@@ -4,12 +4,13 @@
 //! behind, and the future is little larger than tarpc's own, which is moved about; what
 //! few calls need is in boxes, made when it is needed.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ddbx_protocol::{EventKind, EventNumber, RpcEvent};
-use ddbx_satellite::driver::{Arrival, Captured, Handle, Passed, Step, before};
+use ddbx_satellite::driver::{Captured, Handle, Passed, SetAlarm, Step, Visit, before};
+use futures::FutureExt as _;
 use futures::future::Either;
 use serde::Serialize;
 use tarpc::client::stub::Stub;
@@ -19,6 +20,7 @@ use tarpc::{RequestName, ServerError, context};
 use crate::capture;
 use crate::connection::Connection;
 use crate::control::Control;
+use crate::deadlines::Now;
 use crate::envelope::{ResponseMeta, Traced, TracedRequest, TracedResponse};
 use crate::pool::Room;
 use crate::process::Process;
@@ -55,6 +57,9 @@ struct Answer<Resp> {
     outcome: Result<Resp, RpcError>,
 }
 
+/// How a call has come back to its caller, and with what.
+type Back<Resp> = (Passed, Result<Resp, RpcError>);
+
 impl<Req, Resp> Client<Req, Resp>
 where
     Req: RequestName + Serialize + Send + 'static,
@@ -68,98 +73,125 @@ where
         Self { channel, process, connection }
     }
 
-    async fn call_in_session(
+    // Not an async function, and likewise below: what such a one is given takes its room
+    // twice, and futures are moved about.
+    #[expect(clippy::manual_async_fn, reason = "see above")]
+    fn call_in_session(
         &self,
         satellite: &Handle,
         mut ctx: context::Context,
         request: Req,
-    ) -> Result<Resp, RpcError> {
-        let now = Instant::now();
-        let mut call = Room::new(Call::begin(self, satellite, (&ctx, now), &request));
-        if satellite.is_replay() {
-            Box::pin(call.find(satellite)).await;
+    ) -> impl Future<Output = Result<Resp, RpcError>> {
+        async move {
+            let now = Now::of(satellite);
+            let caller = Control::of_call(&self.process, &ctx);
+            let _elsewhere = caller.as_ref().map(|caller| Control::elsewhere(&*caller.control));
+            let of = (satellite, caller.as_ref());
+            let (mut call, has_left) = Call::begin(self, of, (&ctx, now), &request);
+            ctx.deadline = now.at + FAR_AWAY;
+            if !has_left {
+                Box::pin(self.leaves(&mut call, &request)).await;
+            }
+            let call = &call;
+            let given_up = GivenUp(call);
+            let request = Traced::With(call.meta.clone(), request);
+            let exchange = match satellite.is_replay() {
+                false => Either::Left(self.channel.call(ctx, request)),
+                true => Either::Right(Box::pin(self.exchange_in_replay(call, ctx, request))),
+            };
+            let mut exchange = pin!(exchange);
+            // The deadline is an event like any other: it does not overtake a response
+            // that would have come before it. Whoever loses is dropped; dropping the
+            // call cancels it.
+            let alarm = satellite.set_own(call.alarm(), call.due());
+            let response = before(alarm.as_ref(), exchange.as_mut()).await;
+            let (passed, outcome) = match self.is_back_at_once(call, response) {
+                Ok(back) => back,
+                Err(answer) => self.is_back(call, answer, exchange, alarm).await,
+            };
+            given_up.disarm();
+            call.is_over(passed);
+            outcome
         }
-        let _elsewhere = call.control.as_ref().map(Control::elsewhere);
-        let arrival = self.comes_to_leave(satellite, &mut call, &request);
-        let (passed, when) = match call.leaves(satellite, arrival) {
-            Either::Left(at_once) => (at_once.into_inner(), satellite.at(now)),
-            Either::Right(later) => (later.await, satellite.now()),
-        };
-        call.has_left(passed, when);
-        let call = &*call;
-        let given_up = GivenUp { call, satellite, is_answered: false };
-        let meta = Room::new(call.meta(satellite, self.connection.hello(satellite)));
-        let request = Traced::With(meta, request);
-        ctx.deadline = now + FAR_AWAY;
-        let exchange = match satellite.is_replay() {
-            false => Either::Left(self.channel.call(ctx, request)),
-            true => Either::Right(Box::pin(self.exchange_in_replay(satellite, call, ctx, request))),
-        };
-        let mut exchange = pin!(exchange);
-        // The deadline is an event like any other: it does not overtake a response
-        // that would have come before it. Whoever loses is dropped; dropping the
-        // call cancels it.
-        let deadline = call.arm_deadline(satellite);
-        let (passed, outcome) = match before(&deadline, exchange.as_mut()).await {
-            Some(response) => {
-                let answer = self.open(satellite, response);
-                match self.comes_back(satellite, call, &answer) {
-                    Either::Left(at_once) => (at_once.into_inner().0, answer.outcome),
-                    Either::Right(later) => {
-                        let answered = async { (later.await.0, answer.outcome) };
-                        Box::pin(call.ends(answered, deadline)).await
-                    }
-                }
-            }
-            None => {
-                let answered = async {
-                    let answer = self.open(satellite, exchange.await);
-                    let back = self.comes_back(satellite, call, &answer);
-                    (back.await.0, answer.outcome)
-                };
-                Box::pin(call.ends(answered, deadline)).await
-            }
-        };
-        given_up.disarm();
-        call.is_over(passed);
-        outcome
     }
 
-    /// A breakpoint may want to see it.
-    fn comes_to_leave(&self, satellite: &Handle, call: &mut Call, request: &Req) -> Arrival {
-        let controls = self.process.controls();
+    /// A response is back, if there is one, nothing stands in its way and nobody wants to know
+    /// of it.
+    #[inline]
+    fn is_back_at_once(
+        &self,
+        call: &Call<'_>,
+        response: Option<Result<TracedResponse<Resp>, RpcError>>,
+    ) -> Result<Back<Resp>, Option<Answer<Resp>>> {
+        let Some(response) = response else { return Err(None) };
+        let answer = self.open(call, response);
+        let passed = call.comes_back(answer.meta.as_deref());
+        match call.satellite.open_at(call.method().groups) == Some(passed.delay) {
+            true => Ok((passed, answer.outcome)),
+            false => Err(Some(answer)),
+        }
+    }
+
+    /// The same when it may, or its deadline passes first.
+    fn is_back<'a>(
+        &'a self,
+        call: &'a Call<'_>,
+        answer: Option<Answer<Resp>>,
+        exchange: impl Future<Output = Result<TracedResponse<Resp>, RpcError>> + 'a,
+        alarm: Option<SetAlarm<'a>>,
+    ) -> Pin<Box<impl Future<Output = Back<Resp>>>> {
+        let answered = async {
+            let answer = match answer {
+                Some(answer) => answer,
+                None => self.open(call, exchange.await),
+            };
+            let passed = self.comes_back(call, &answer).await.0;
+            (passed, answer.outcome)
+        };
+        Box::pin(call.ends(answered, call.deadline(alarm)))
+    }
+
+    /// It leaves when it may. A breakpoint may want to see it.
+    async fn leaves(&self, call: &mut Call<'_>, request: &Req) {
+        let (satellite, controls) = (call.satellite, self.process.controls());
+        if satellite.is_replay() {
+            call.find().await;
+        }
         let args = || Some(capture::args(controls, request));
         let seen = || Captured { args: args(), result: None };
         let arrival = satellite.arrive(call.leaving(), || call.gate(RpcEvent::Call), seen);
         if satellite.meets(|| call.gate(RpcEvent::Resume)) {
-            call.args = args();
+            call.args = args().map(Box::new);
         }
-        arrival
+        let passed = call.leaves(arrival).await;
+        call.has_left(passed, satellite.now());
     }
 
+    /// It comes back to its caller when it may.
     fn comes_back<'a>(
         &'a self,
-        satellite: &'a Handle,
-        call: &'a Call,
+        call: &'a Call<'_>,
         answer: &Answer<Resp>,
     ) -> Step<'a, (Passed, EventNumber)> {
-        let controls = self.process.controls();
-        let visit = call.coming_back(satellite, answer.meta.as_deref());
+        let (satellite, controls) = (call.satellite, self.process.controls());
+        let Passed { delay, is_free } = call.comes_back(answer.meta.as_deref());
+        let visit = Visit { who: call, delay: Some(delay), is_free, inside: None };
         let result = || Some(capture::result(controls, &answer.outcome));
-        let seen = || Captured { args: call.args.clone(), result: result() };
+        let seen = || Captured { args: call.args.as_deref().cloned(), result: result() };
         let arrival = satellite.arrive(visit, || call.gate(RpcEvent::Resume), seen);
         let sent_as = answer.meta.as_ref().map(|meta| (meta.from, meta.sent));
         let returned = move || EventKind::ReturnArrived {
             call: call.id(),
-            sent_as: sent_as.map(|(process, number)| controls.event_of(process, number)),
+            sent_as: sent_as.and_then(|(process, number)| controls.departure(process, number)),
         };
         satellite.pass(visit, arrival, returned)
     }
 
     /// Takes a response out of its envelope.
+    #[inline]
     fn open(
         &self,
-        satellite: &Handle,
+        call: &Call<'_>,
         response: Result<TracedResponse<Resp>, RpcError>,
     ) -> Answer<Resp> {
         self.connection.answered(&response);
@@ -172,9 +204,7 @@ where
             }
             Err(error) => Answer { meta: None, outcome: Err(error) },
         };
-        if let Some(meta) = &answer.meta {
-            self.connection.meet(satellite, meta);
-        }
+        self.connection.meet(call.satellite, call.meta.hello.as_ref(), answer.meta.as_deref());
         answer
     }
 
@@ -182,11 +212,11 @@ where
     /// now but where it did.
     async fn exchange_in_replay(
         &self,
-        satellite: &Handle,
-        call: &Call,
+        call: &Call<'_>,
         ctx: context::Context,
         request: TracedRequest<Req>,
     ) -> Result<TracedResponse<Resp>, RpcError> {
+        let satellite = call.satellite;
         if satellite.is_lost(&call.id()) {
             // The caller gave it up before it arrived: so it does not.
             return std::future::pending().await;
@@ -208,15 +238,23 @@ where
     type Req = Req;
     type Resp = Resp;
 
-    async fn call(&self, ctx: context::Context, request: Req) -> Result<Resp, RpcError> {
-        if let Some(satellite) = self.process.satellite() {
-            return self.call_in_session(satellite, ctx, request).await;
-        }
-        let response = self.channel.call(ctx, Traced::Plain(request)).await;
-        self.connection.answered(&response);
-        match response? {
-            Traced::Plain(body) | Traced::With(_, body) => Ok(body),
-            Traced::Failed(failure) => Err(failed(failure.1)),
+    fn call(
+        &self,
+        ctx: context::Context,
+        request: Req,
+    ) -> impl Future<Output = Result<Resp, RpcError>> {
+        match self.process.satellite() {
+            Some(satellite) => Either::Left(self.call_in_session(satellite, ctx, request)),
+            None => {
+                let call = self.channel.call(ctx, Traced::Plain(request));
+                Either::Right(call.map(|response| {
+                    self.connection.answered(&response);
+                    match response? {
+                        Traced::Plain(body) | Traced::With(_, body) => Ok(body),
+                        Traced::Failed(failure) => Err(failed(failure.1)),
+                    }
+                }))
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A connection to another process, as the end that dialled sees it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ddbx_protocol::{ConnectionId, EventKind, EventNumber};
 use ddbx_satellite::driver::Handle;
@@ -17,8 +17,9 @@ pub(crate) struct Connection {
     connected: EventNumber,
     /// Whether anything has ever come back.
     answered: AtomicBool,
-    /// Whether the other end has said who it is.
-    met: AtomicBool,
+    /// Which of this end's names the other end knows, and has answered with its own; 0 for
+    /// none.
+    met: AtomicU64,
 }
 
 impl Connection {
@@ -28,7 +29,7 @@ impl Connection {
             nth: process.satellite().map_or(0, |_| process.controls().next_connection()),
             connected: EventNumber::default(),
             answered: AtomicBool::new(false),
-            met: AtomicBool::new(false),
+            met: AtomicU64::new(0),
         };
         new.connected = new.note(|connection| EventKind::Connected { connection });
         new
@@ -40,16 +41,28 @@ impl Connection {
     }
 
     /// What a request says of the connection, as long as it may be new to the other end.
+    #[inline]
     pub(crate) fn hello(&self, satellite: &Handle) -> Option<Hello> {
-        let met = self.met.load(Ordering::Relaxed);
-        let (connection, connected) = (self.nth, self.connected);
-        (!met).then(|| Hello { name: satellite.name(), connection, connected })
+        let names_had = satellite.names_had();
+        (self.met.load(Ordering::Relaxed) != names_had).then(|| Hello {
+            name: satellite.name(),
+            connection: self.nth,
+            connected: self.connected,
+            names_had,
+        })
     }
 
     /// The other end may have said who it is.
-    pub(crate) fn meet(&self, satellite: &Handle, answer: &ResponseMeta) {
-        if let Some(name) = &answer.name
-            && !self.met.swap(true, Ordering::Relaxed)
+    #[inline]
+    pub(crate) fn meet(
+        &self,
+        satellite: &Handle,
+        hello: Option<&Hello>,
+        answer: Option<&ResponseMeta>,
+    ) {
+        if let (Some(hello), Some(answer)) = (hello, answer)
+            && let Some(name) = &answer.name
+            && self.met.fetch_max(hello.names_had, Ordering::Relaxed) < hello.names_had
         {
             self.process.controls().meet(answer.from, name.clone());
             satellite.connected(answer.from);
@@ -58,10 +71,14 @@ impl Connection {
 
     /// Something came back, or nothing. An end that is not wrapped just closes the
     /// connection; tarpc's error cannot say that this may be behind it.
+    #[inline]
     pub(crate) fn answered<T>(&self, response: &Result<T, RpcError>) {
-        if self.answered.load(Ordering::Relaxed) {
-            return;
+        if !self.answered.load(Ordering::Relaxed) {
+            self.first_answered(response);
         }
+    }
+
+    fn first_answered<T>(&self, response: &Result<T, RpcError>) {
         let closed = matches!(response, Err(RpcError::Shutdown | RpcError::Channel(_)));
         let first_here = !self.answered.swap(true, Ordering::Relaxed);
         let ever = &self.process.controls().ever_answered;

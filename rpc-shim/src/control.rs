@@ -1,26 +1,27 @@
 //! Whose control is it? The thread of control that a task carries, with its clock.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
-    AllOn, CallPath, ControlId, Delay, EventKind, Gate, InFlight, MethodName, RealTime, Stack,
+    AllOn, CallPath, ControlId, Delay, EventId, EventKind, Gate, InFlight, RealTime, Stack,
     VirtualTime,
 };
-use ddbx_satellite::driver::{
-    Armed, Arrival, Captured, Handle, Named as _, Passed, TimerOf, Visit,
-};
+use ddbx_satellite::driver::{Armed, Arrival, Captured, Handle, Passed, Somebody, TimerOf, Visit};
 use ddbx_satellite::logic::clock;
 use ddbx_satellite::logic::strand::{Strand, StrandId};
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
-use crate::deadlines::{DEADLINE_DEFAULT, FAR};
-use crate::naming::{self, Called, Name};
+use crate::deadlines::{DEADLINE_DEFAULT, FAR, Now};
+use crate::envelope::RequestMeta;
+use crate::naming::{self, Method, Name};
+use crate::pool::Shared;
 use crate::process::Process;
 use crate::seats::{Key, Seat};
 
@@ -30,13 +31,12 @@ tokio::task_local! {
 
 /// A thread of control while it is in one process; or the room of one that has left,
 /// which is kept for another and seen by nobody.
-pub(crate) struct Control(Option<Here>);
-
-/// A thread of control in a process.
-pub(crate) struct Here {
-    process: Process,
-    pub(crate) name: Name,
-    pub(crate) stack: Stack,
+#[derive(Default)]
+pub(crate) struct Control {
+    /// None once it has left.
+    here: Option<Here>,
+    /// Its name, once somebody has asked for it.
+    named: OnceLock<ControlId>,
     /// Under which it waits inside the program.
     strand: StrandId,
     delay: AtomicU64,
@@ -44,39 +44,73 @@ pub(crate) struct Here {
     /// How much of it stands at a gate, waits for a response or sleeps: then it
     /// does not wait inside the program.
     elsewhere: AtomicU32,
-    pub(crate) method: Option<MethodName>,
-    /// Which call of its control brought it here.
-    pub(crate) call: Option<CallPath>,
+    pub(crate) method: Option<&'static Method>,
     since: RealTime,
     /// What it had of a deadline when it came.
     allowed: Duration,
-    deadline: OnceLock<Deadline>,
+    /// What that means, if nothing stood in its way.
+    deadline_at_once: Option<Deadline>,
+    /// And if something did.
+    deadline_later: OnceLock<Deadline>,
     calls: AtomicU32,
     timers: AtomicU64,
     entries: AtomicU64,
-    children: Mutex<BTreeMap<String, u32>>,
+    /// Few have any.
+    children: OnceLock<Box<Mutex<Children>>>,
     key: Key,
+}
+
+/// What a control leads to while it is in a process.
+pub(crate) struct Here {
+    process: Process,
+    origin: Origin,
+}
+
+/// Those that a control has started, and calls that it numbers by what they are.
+type Children = BTreeMap<String, u32>;
+
+/// How a control came to be in a process.
+pub(crate) enum Origin {
+    /// By a call of a session.
+    Called(Shared<RequestMeta>),
+    /// It began here.
+    Home(Box<Home>),
+}
+
+/// A control that began in the process where it is.
+pub(crate) struct Home {
+    pub(crate) name: Name,
+    /// The call with which it began, if it was one from outside.
+    pub(crate) call: Option<CallPath>,
 }
 
 /// Until when, in virtual time, and what the handler was shown of it.
 #[derive(Clone, Copy)]
-struct Deadline {
-    due: VirtualTime,
-    shown: Option<Instant>,
+pub(crate) struct Deadline {
+    pub(crate) due: VirtualTime,
+    pub(crate) shown: Option<Instant>,
+}
+
+impl Deadline {
+    /// So much of it is left now, for a control with this delay.
+    #[inline]
+    pub(crate) fn new(now: Now, delay: Delay, allowed: Duration) -> Self {
+        Self { due: (now.clock - delay) + allowed, shown: now.at.checked_add(allowed) }
+    }
 }
 
 /// Who begins to be in a process.
 pub(crate) struct Newcomer {
-    pub(crate) name: Name,
-    pub(crate) stack: Stack,
+    pub(crate) process: Process,
+    pub(crate) origin: Origin,
     pub(crate) delay: Delay,
     pub(crate) is_free: bool,
     /// The call that brings it here.
-    pub(crate) method: Option<MethodName>,
-    /// Which of the control's calls that is.
-    pub(crate) call: Option<CallPath>,
+    pub(crate) method: Option<&'static Method>,
     /// What it has of a deadline.
     pub(crate) allowed: Duration,
+    /// What that means, if nothing stands in its way.
+    pub(crate) deadline: Option<Deadline>,
     /// Where a call that was given its context finds it again.
     pub(crate) key: Key,
     /// When it came.
@@ -85,42 +119,64 @@ pub(crate) struct Newcomer {
     pub(crate) is_outside: bool,
 }
 
-impl Deref for Control {
-    type Target = Here;
-    fn deref(&self) -> &Here {
-        self.0.as_ref().expect("a room without anybody is only kept")
+impl Newcomer {
+    /// A control that begins here without a call.
+    pub(crate) fn named(process: &Process, name: ControlId, delay: Delay, is_free: bool) -> Self {
+        let satellite = process.satellite().expect(HAS_SATELLITE);
+        Self {
+            process: process.clone(),
+            origin: Origin::Home(Box::new(Home { name: name.into(), call: None })),
+            delay,
+            is_free,
+            method: None,
+            allowed: DEADLINE_DEFAULT,
+            deadline: None,
+            key: Key::unique(satellite.new_strand()),
+            since: satellite.now(),
+            is_outside: false,
+        }
     }
 }
 
 impl Control {
     /// It is in the process as long as what this returns.
-    pub(crate) fn begin(process: &Process, satellite: &Handle, new: Newcomer) -> Present {
-        let control = Self(Some(Here {
-            process: process.clone(),
-            name: new.name,
-            stack: new.stack,
-            strand: satellite.new_strand(),
-            delay: AtomicU64::new(new.delay.as_nanos()),
-            is_free: AtomicBool::new(new.is_free),
-            elsewhere: AtomicU32::new(u32::from(new.is_outside)),
-            method: new.method,
-            call: new.call,
-            since: new.since,
-            allowed: new.allowed,
-            deadline: OnceLock::new(),
-            calls: AtomicU32::new(0),
-            timers: AtomicU64::new(0),
-            entries: AtomicU64::new(0),
-            children: Mutex::default(),
-            key: new.key,
-        }));
-        let (seat, control) = process.controls().seats.take(new.key, control);
-        Present { control, seat }
+    #[inline]
+    pub(crate) fn begin(new: Newcomer) -> Present {
+        let (seat, key) = (new.process.controls().seats.free(), new.key);
+        let control = seat.take(new);
+        control.process().controls().seats.has(key);
+        Present { control: Some(control), seat: Some(seat) }
     }
 
-    /// It has left: what is left of it.
-    pub(crate) fn take(&mut self) -> Option<Here> {
-        self.0.take()
+    /// Somebody takes the room.
+    #[inline]
+    pub(crate) fn enter(&mut self, new: Newcomer) {
+        self.strand = new.process.satellite().expect(HAS_SATELLITE).new_strand();
+        self.here = Some(Here { process: new.process, origin: new.origin });
+        self.named = OnceLock::new();
+        *self.delay.get_mut() = new.delay.as_nanos();
+        *self.is_free.get_mut() = new.is_free;
+        *self.elsewhere.get_mut() = u32::from(new.is_outside);
+        self.method = new.method;
+        self.since = new.since;
+        self.allowed = new.allowed;
+        self.deadline_at_once = new.deadline;
+        self.deadline_later = OnceLock::new();
+        *self.calls.get_mut() = 0;
+        *self.timers.get_mut() = 0;
+        *self.entries.get_mut() = 0;
+        self.children = OnceLock::new();
+        self.key = new.key;
+    }
+
+    /// It has left: what it led to.
+    pub(crate) fn leave(&mut self) -> Option<Here> {
+        self.here.take()
+    }
+
+    #[inline]
+    fn here(&self) -> &Here {
+        self.here.as_ref().expect("a room without anybody is only kept")
     }
 
     /// Whether this is its key.
@@ -130,13 +186,42 @@ impl Control {
 
     /// Its name.
     pub(crate) fn id(&self) -> ControlId {
-        self.name.id()
+        let make = || {
+            let here = || self.satellite().name();
+            let (name, home) = match &self.here().origin {
+                Origin::Called(meta) => (&meta.control, meta.stack.0.first()),
+                Origin::Home(home) => (&home.name, None),
+            };
+            let home = || home.map_or_else(here, |home| self.process().controls().peer(*home));
+            // Whoever has no name yet began with the call that it handles here.
+            name.id(home, self.method.unwrap_or_else(|| naming::method("unknown")))
+        };
+        self.named.get_or_init(make).clone()
+    }
+
+    /// Which call of its control brought it here.
+    pub(crate) fn call(&self) -> Option<&CallPath> {
+        match &self.here().origin {
+            Origin::Called(meta) => Some(&meta.path),
+            Origin::Home(home) => home.call.as_ref(),
+        }
+    }
+
+    /// As what the call was sent that brought it here, if anybody wanted to know of that.
+    pub(crate) fn departure(&self) -> Option<EventId> {
+        let Origin::Called(meta) = &self.here().origin else { return None };
+        self.process().controls().departure(meta.stack.top()?, meta.left.sent)
+    }
+
+    /// Whether the caller has said who it is, and waits for the same.
+    pub(crate) fn was_introduced(&self) -> bool {
+        matches!(&self.here().origin, Origin::Called(meta) if meta.hello.is_some())
     }
 
     /// The control of this task, or of the handler that a context was given to, if
     /// it is in this process.
     pub(crate) fn of_call(process: &Process, ctx: &tarpc::context::Context) -> Option<Caller> {
-        let own = current().filter(|control| control.process.is(process));
+        let own = current().filter(|control| control.process().is(process));
         let own = own.map(|control| Caller { control, is_in_its_task: true });
         let of_context = || process.controls().seats.find(Key::of(ctx));
         own.or_else(|| Some(Caller { control: of_context()?, is_in_its_task: false }))
@@ -147,12 +232,14 @@ impl Control {
         CURRENT.scope(self, future)
     }
 
+    #[inline]
     pub(crate) fn process(&self) -> &Process {
-        &self.process
+        &self.here().process
     }
 
+    #[inline]
     pub(crate) fn satellite(&self) -> &Handle {
-        self.process.satellite().expect("without a satellite there are no controls")
+        self.process().satellite().expect(HAS_SATELLITE)
     }
 
     pub(crate) fn delay(&self) -> Delay {
@@ -174,17 +261,9 @@ impl Control {
         self.entries.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// A call that it makes, which is the `nth` one.
-    fn call(&self, nth: u32) -> Called {
-        let outer = self.call.as_ref();
-        let path = outer.map_or_else(|| CallPath::root(nth), |call| call.child(nth));
-        Called { control: self.name.clone(), path }
-    }
-
     pub(crate) fn visit(&self) -> Visit<'_> {
         Visit {
-            control: &self.name,
-            stack: &self.stack,
+            who: self,
             delay: Some(self.delay()),
             is_free: self.is_free.load(Ordering::Relaxed),
             inside: Some(self.strand),
@@ -206,14 +285,21 @@ impl Control {
     /// It came from outside, and is in now.
     pub(crate) fn is_in(&self) {
         if self.elsewhere.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.satellite().inside(self.delay(), || self.inside());
+            self.is_seen_inside();
         }
     }
 
+    /// Whoever looks from now on sees it inside. Whoever has looked before, it must tell.
+    #[inline]
+    pub(crate) fn is_seen_inside(&self) {
+        self.satellite().inside(self.delay(), || self.inside());
+    }
+
     /// Until this is dropped it does not wait inside the program.
-    pub(crate) fn elsewhere(self: &Arc<Self>) -> Elsewhere {
-        self.elsewhere.fetch_add(1, Ordering::SeqCst);
-        Elsewhere(self.clone())
+    #[inline]
+    pub(crate) fn elsewhere<C: Borrow<Self>>(control: C) -> Elsewhere<C> {
+        control.borrow().elsewhere.fetch_add(1, Ordering::SeqCst);
+        Elsewhere(control)
     }
 
     /// Woken by something with this delay, after a wait that began at `began`.
@@ -227,21 +313,22 @@ impl Control {
     }
 
     /// It is shown what it has of a deadline, from now on.
-    pub(crate) fn show_deadline(&self, now: Instant) -> (VirtualTime, Option<Instant>) {
-        let due = (self.satellite().at(now) - self.delay()) + self.allowed;
-        let shown = now.checked_add(self.allowed);
-        let _ = self.deadline.set(Deadline { due, shown });
-        (due, shown)
+    pub(crate) fn show_deadline(&self, now: Now) -> Deadline {
+        *self.deadline_later.get_or_init(|| Deadline::new(now, self.delay(), self.allowed))
+    }
+
+    fn deadline(&self) -> Option<&Deadline> {
+        self.deadline_at_once.as_ref().or_else(|| self.deadline_later.get())
     }
 
     /// What is left, in virtual time, of a deadline that a context shows.
-    pub(crate) fn remaining(&self, shown: Instant, now: Instant) -> Duration {
-        let is_far = shown.saturating_duration_since(now) > FAR;
-        match self.deadline.get() {
-            Some(own) if own.shown == Some(shown) || is_far => {
-                own.due.since(self.satellite().at(now) - self.delay())
+    pub(crate) fn remaining(&self, shown: Instant, now: Now) -> Duration {
+        let shows = now.clock_at(shown);
+        match self.deadline() {
+            Some(own) if own.shown == Some(shown) || shows.since(now.clock) > FAR => {
+                own.due.since(now.clock - self.delay())
             }
-            _ => self.process.controls().deadlines.remaining(shown, now, self.delay()),
+            _ => self.process().controls().deadlines.remaining(shows, now.clock, self.delay()),
         }
     }
 
@@ -251,23 +338,26 @@ impl Control {
         gate: impl FnOnce() -> Gate,
         capture: impl FnOnce() -> Captured,
     ) -> AtGate {
-        let elsewhere = self.elsewhere();
+        let elsewhere = Self::elsewhere(self.clone());
         AtGate { arrival: self.satellite().arrive(self.visit(), gate, capture), elsewhere }
     }
 
     /// A timer on its clock.
     pub(crate) fn arm(&self, due: VirtualTime, gate: Gate) -> Armed<'_> {
-        let (control, stack, delay) = (&self.name, &self.stack, self.delay());
+        self.satellite().arm(self.timer(due, gate))
+    }
+
+    pub(crate) fn timer(&self, due: VirtualTime, gate: Gate) -> TimerOf<'_> {
         // A deadline is not free: it must not overtake what it waits for, which may
         // be held for reasons of its own.
         let is_free = gate == Gate::Sleep && self.is_free.load(Ordering::Relaxed);
-        self.satellite().arm(TimerOf { control, stack, delay, due, gate, is_free })
+        TimerOf { who: self, delay: self.delay(), due, gate, is_free }
     }
 
     /// Its next timer runs out.
-    pub(crate) fn next_timer_fires(&self) -> impl FnOnce() -> EventKind + use<> {
-        let (name, call, timer) = (self.name.clone(), self.call.clone(), self.next_timer());
-        move || EventKind::Fired { control: name.id(), call, timer }
+    pub(crate) fn next_timer_fires(self: &Arc<Self>) -> impl FnOnce() -> EventKind + use<> {
+        let (own, timer) = (self.clone(), self.next_timer());
+        move || EventKind::Fired { control: own.id(), call: own.call().cloned(), timer }
     }
 
     /// Sleeps until its clock shows this.
@@ -276,38 +366,28 @@ impl Control {
         due: VirtualTime,
         fires: impl FnOnce() -> EventKind,
     ) {
-        let _elsewhere = self.elsewhere();
+        let _elsewhere = Self::elsewhere(&**self);
         let mut timer = self.arm(due, Gate::Sleep);
         let delay = timer.fired(fires).await;
         self.delay.store(delay.as_nanos(), Ordering::Release);
     }
 
+    fn children(&self) -> MutexGuard<'_, Children> {
+        let children = self.children.get_or_init(Box::default);
+        children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A control that this one starts.
     pub(crate) fn child(&self, name: &str) -> Present {
-        let id = {
-            let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
-            naming::child(&self.id(), self.call.as_ref(), name, &mut children)
-        };
-        let delay = self.delay();
-        let new = Newcomer {
-            name: id.into(),
-            stack: Stack::home(self.satellite().process()),
-            delay,
-            is_free: self.is_free.load(Ordering::Relaxed),
-            method: None,
-            call: None,
-            allowed: DEADLINE_DEFAULT,
-            key: Key::unique(self.satellite().new_strand()),
-            since: self.satellite().now(),
-            is_outside: false,
-        };
-        Self::begin(&self.process, self.satellite(), new)
+        let id = naming::child(&self.id(), self.call(), name, &mut self.children());
+        let is_free = self.is_free.load(Ordering::Relaxed);
+        Self::begin(Newcomer::named(self.process(), id, self.delay(), is_free))
     }
 
     /// As it waits inside the program, if it does.
     pub(crate) fn inside(&self) -> Option<Strand> {
         let here = self.elsewhere.load(Ordering::SeqCst) == 0;
-        here.then(|| Strand::new(self.strand, self.stack.clone(), self.delay()))
+        here.then(|| Strand::new(self.strand, self.stack(), self.delay()))
     }
 
     /// The call that it handles, if it handles one.
@@ -316,12 +396,12 @@ impl Control {
         // While it stands before its handler it has been shown no deadline yet.
         let comes_due = (self.since - self.delay()) + self.allowed;
         Some(InFlight {
-            method: self.method.clone()?,
+            method: self.method?.name.clone(),
             control: self.id(),
-            depth: u32::try_from(self.stack.0.len() - 1).unwrap_or(u32::MAX),
+            depth: u32::try_from(self.stack().0.len() - 1).unwrap_or(u32::MAX),
             age: now.since(self.since),
             delay: self.delay(),
-            due: self.deadline.get().map_or(comes_due, |deadline| deadline.due),
+            due: self.deadline().map_or(comes_due, |deadline| deadline.due),
             now,
         })
     }
@@ -335,52 +415,71 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The call, counted where counting gives the same in every run. In tasks that run
-    /// side by side it does not: there, calls are numbered by what they are.
-    pub(crate) fn next_call<T: Serialize>(&self, method: &MethodName, args: &T) -> Called {
+    /// Which of its calls this is, counted where counting gives the same in every run. In
+    /// tasks that run side by side it does not: there, calls are numbered by what they are.
+    pub(crate) fn next_call<T: Serialize>(&self, method: &Method, args: &T) -> CallPath {
         let control = &self.control;
         let nth = match self.is_in_its_task {
             true => control.calls.fetch_add(1, Ordering::Relaxed) + 1,
             false => {
-                let mut likes = control.children.lock().unwrap_or_else(PoisonError::into_inner);
-                let hash = control.process.controls().hash(args);
-                naming::by_content(method, hash, &mut likes)
+                let hash = control.process().controls().hash(args);
+                naming::by_content(method, hash, &mut control.children())
             }
         };
-        control.call(nth)
+        control.call().map_or_else(|| CallPath::root(nth), |call| call.child(nth))
+    }
+}
+
+impl Somebody for Control {
+    fn id(&self) -> ControlId {
+        self.id()
+    }
+
+    fn stack(&self) -> Stack {
+        let here = self.satellite().process();
+        match &self.here().origin {
+            Origin::Called(meta) => meta.stack.clone().call(here),
+            Origin::Home(_) => Stack::home(here),
+        }
     }
 }
 
 /// A control is in the process. (Its end is not the end of the last pointer to it:
 /// that may be in the hands of somebody who has locked the satellite.)
 pub(crate) struct Present {
-    control: Arc<Control>,
-    seat: Arc<Seat>,
+    control: Option<Arc<Control>>,
+    seat: Option<Arc<Seat>>,
 }
 
 impl Deref for Present {
     type Target = Arc<Control>;
+    #[inline]
     fn deref(&self) -> &Arc<Control> {
-        &self.control
+        self.control.as_ref().expect("it is there until it leaves")
     }
 }
 
 impl Drop for Present {
     fn drop(&mut self) {
-        // For good: a call that it has started may end later.
-        self.elsewhere.fetch_add(1, Ordering::SeqCst);
-        let (key, strand) = (self.key, self.strand);
-        match self.seat.leave(&mut self.control) {
-            Some(here) => here.process.has_lost(key, strand, &self.seat),
-            None => self.process.has_lost(key, strand, &self.seat),
+        let (Some(control), Some(seat)) = (self.control.take(), self.seat.take()) else { return };
+        let (key, strand) = (control.key, control.strand);
+        match seat.leave(control) {
+            Ok(here) => here.process.has_lost(key, strand, seat),
+            Err(control) => {
+                // For good: a call that it has started may end later.
+                control.elsewhere.fetch_add(1, Ordering::SeqCst);
+                control.process().has_lost(key, strand, seat);
+            }
         }
     }
 }
 
+const HAS_SATELLITE: &str = "without a satellite there are no controls";
+
 /// A control at a gate.
 pub(crate) struct AtGate {
     arrival: Arrival,
-    elsewhere: Elsewhere,
+    elsewhere: Elsewhere<Arc<Control>>,
 }
 
 impl AtGate {
@@ -397,11 +496,12 @@ impl AtGate {
 }
 
 /// A control stands at a gate, waits for a response or sleeps.
-pub(crate) struct Elsewhere(Arc<Control>);
+pub(crate) struct Elsewhere<C: Borrow<Control>>(C);
 
-impl Drop for Elsewhere {
+impl<C: Borrow<Control>> Drop for Elsewhere<C> {
+    #[inline]
     fn drop(&mut self) {
-        self.0.is_in();
+        self.0.borrow().is_in();
     }
 }
 

@@ -18,13 +18,15 @@ use serde_json::{Map, Value};
 use crate::capture;
 use crate::deadlines::Deadlines;
 use crate::envelope::Hello;
-use crate::naming::{self, Likes, Name, Roots};
+use crate::naming::{self, Likes, METHODS_MAX, Method, Name, Roots};
 use crate::seats::Seats;
 
 /// How many connections are remembered. One that was forgotten is met again.
 const CONNECTIONS_MAX: usize = 64 * 1024;
 
-#[derive(Default)]
+/// How many bits a word has.
+const BITS: usize = u64::BITS as usize;
+
 pub(crate) struct Controls {
     pub(crate) seats: Seats,
     /// Names of those that begin here.
@@ -39,6 +41,8 @@ pub(crate) struct Controls {
     hides: AtomicBool,
     /// What was handled here, and passed.
     methods: Mutex<BTreeSet<MethodName>>,
+    /// A bit for each method that is known to be among them.
+    handled: Box<[AtomicU64]>,
     points: Mutex<BTreeSet<PointLabel>>,
     pub(crate) deadlines: Deadlines,
     /// Whether any call of this process was ever answered.
@@ -52,13 +56,37 @@ pub(crate) struct Controls {
 }
 
 impl Controls {
+    /// Of this process.
+    pub(crate) fn new(of: ProcessIndex) -> Self {
+        Self {
+            seats: Seats::new(of),
+            roots: Mutex::default(),
+            likes: Likes::default(),
+            peers: Mutex::default(),
+            accepted: Mutex::default(),
+            watched: Mutex::default(),
+            redacted: Mutex::default(),
+            hides: AtomicBool::new(false),
+            methods: Mutex::default(),
+            handled: (0..=METHODS_MAX / BITS).map(|_| AtomicU64::new(0)).collect(),
+            points: Mutex::default(),
+            deadlines: Deadlines::default(),
+            ever_answered: AtomicBool::new(false),
+            recorded_ahead: AtomicI64::new(0),
+            served: AtomicU64::new(0),
+            made: AtomicU64::new(0),
+            from_outside: AtomicU64::new(0),
+            connections: AtomicU32::new(0),
+        }
+    }
+
     /// The name of a control that begins here with this call, from outside.
-    pub(crate) fn root<T: Serialize>(&self, home: &Handle, method: MethodName, args: &T) -> Name {
+    pub(crate) fn root<T: Serialize>(&self, home: &Handle, method: &Method, args: &T) -> Name {
         self.from_outside.fetch_add(1, Ordering::Relaxed);
         let hash = self.hash(args);
         match home.has_course() {
-            true => lock(&self.roots).of_call(&home.name(), method.as_str(), hash).into(),
-            false => self.likes.of_call(home, method, hash),
+            true => lock(&self.roots).of_call(&home.name(), method.name.as_str(), hash).into(),
+            false => self.likes.of_call(hash),
         }
     }
 
@@ -94,20 +122,30 @@ impl Controls {
         accepted.insert((caller, hello.connection))
     }
 
-    /// An event of another process.
-    pub(crate) fn event_of(&self, process: ProcessIndex, number: EventNumber) -> EventId {
+    /// The name of another process.
+    pub(crate) fn peer(&self, process: ProcessIndex) -> ProcessName {
         let known = lock(&self.peers).get(&process).cloned();
-        let unknown = || ProcessName::new(process.to_string());
-        let process = known.map_or_else(unknown, Ok);
-        let process = process.unwrap_or_else(|_| naming::process("unknown"));
-        EventId { process, number }
+        known.unwrap_or_else(|| naming::process(&process.to_string()))
     }
 
-    /// The name of a method that is handled here.
-    pub(crate) fn handled(&self, name: &str, here: ProcessIndex) -> MethodName {
-        let (method, is_news) = naming::handled(name, here);
-        if is_news {
-            meet(&self.methods, &method);
+    /// An event of another process.
+    pub(crate) fn event_of(&self, process: ProcessIndex, number: EventNumber) -> EventId {
+        EventId { process: self.peer(process), number }
+    }
+
+    /// The same, of a departure that may not have been noted.
+    pub(crate) fn departure(&self, process: ProcessIndex, sent: EventNumber) -> Option<EventId> {
+        (sent != EventNumber::default()).then(|| self.event_of(process, sent))
+    }
+
+    /// A method that is handled here.
+    #[inline]
+    pub(crate) fn handled(&self, name: &str) -> &'static Method {
+        let method = naming::method(name);
+        let (word, bit) = (&self.handled[method.nth / BITS], 1 << (method.nth % BITS));
+        if word.load(Ordering::Relaxed) & bit == 0 {
+            word.fetch_or(bit, Ordering::Relaxed);
+            meet(&self.methods, &method.name);
         }
         method
     }

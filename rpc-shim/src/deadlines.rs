@@ -7,7 +7,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ddbx_protocol::Delay;
+use ddbx_protocol::{Delay, RealTime};
+use ddbx_satellite::driver::Handle;
 
 /// Beyond this, a deadline was not meant: it is the one that tarpc was given.
 pub(crate) const FAR: Duration = Duration::from_secs(15 * 24 * 3_600);
@@ -18,11 +19,33 @@ pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(10);
 /// How many are remembered. One whose place another has taken counts as new.
 const REMEMBERED_MAX: usize = 2 * 1024;
 
-/// The deadlines that calls of a process were made with.
-pub(crate) struct Deadlines {
-    origin: Instant,
-    uses: Box<[FirstUse]>,
+/// A moment, as the system shows it and as the clock of a process does: the clock is asked
+/// once.
+#[derive(Clone, Copy)]
+pub(crate) struct Now {
+    pub(crate) at: Instant,
+    pub(crate) clock: RealTime,
 }
+
+impl Now {
+    #[inline]
+    pub(crate) fn of(satellite: &Handle) -> Self {
+        let at = Instant::now();
+        Self { at, clock: satellite.at(at) }
+    }
+
+    /// What the clock shows at another moment, which may be over.
+    #[inline]
+    pub(crate) fn clock_at(self, moment: Instant) -> RealTime {
+        match moment.checked_duration_since(self.at) {
+            Some(later) => self.clock + later,
+            None => self.clock - (self.at - moment),
+        }
+    }
+}
+
+/// The deadlines that calls of a process were made with.
+pub(crate) struct Deadlines(Box<[FirstUse]>);
 
 /// With which delay a deadline was first used. Neither is written together with the
 /// other: of two calls that write at the same moment one may get the delay of the other,
@@ -36,32 +59,25 @@ struct FirstUse {
 
 impl Default for Deadlines {
     fn default() -> Self {
-        let uses = (0..REMEMBERED_MAX).map(|_| FirstUse::default()).collect();
-        Self { origin: Instant::now(), uses }
+        Self((0..REMEMBERED_MAX).map(|_| FirstUse::default()).collect())
     }
 }
 
 impl Deadlines {
     /// What is left of a deadline, for a call with this delay.
-    pub(crate) fn remaining(&self, shown: Instant, now: Instant, delay: Delay) -> Duration {
-        let left = shown.saturating_duration_since(now);
-        if left > FAR {
+    #[inline]
+    pub(crate) fn remaining(&self, shown: RealTime, now: RealTime, delay: Delay) -> Duration {
+        if shown.since(now) > FAR {
             return DEADLINE_DEFAULT;
         }
-        let first = self.first_use(shown, delay);
-        // What has been held since then was not taken from it.
-        let held = delay.beyond(first);
-        match shown.checked_add(held) {
-            Some(due) => due.saturating_duration_since(now),
-            None => left,
-        }
+        // What has been held since it was first used was not taken from it.
+        (shown + delay.beyond(self.first_use(shown, delay))).since(now)
     }
 
-    fn first_use(&self, shown: Instant, delay: Delay) -> Delay {
-        let since = shown.saturating_duration_since(self.origin).as_nanos();
-        let deadline = u64::try_from(since).unwrap_or(u64::MAX).max(1);
+    fn first_use(&self, shown: RealTime, delay: Delay) -> Delay {
+        let deadline = shown.as_nanos().max(1).unsigned_abs();
         let place = deadline.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let first = &self.uses[place as usize % REMEMBERED_MAX];
+        let first = &self.0[place as usize % REMEMBERED_MAX];
         if first.deadline.load(Ordering::Acquire) == deadline {
             let known = first.delay.load(Ordering::Acquire);
             if first.deadline.load(Ordering::Acquire) == deadline {
@@ -81,33 +97,41 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    fn at(seconds: u32) -> RealTime {
+        RealTime::default() + seconds * SECOND
+    }
+
     #[test]
     fn a_deadline_means_the_same_after_a_hold() {
         let deadlines = Deadlines::default();
-        let now = Instant::now();
-        let shown = now + 60 * SECOND;
-        assert_eq!(deadlines.remaining(shown, now, Delay::ZERO), 60 * SECOND);
+        assert_eq!(deadlines.remaining(at(61), at(1), Delay::ZERO), 60 * SECOND);
         // An hour of real time later, of which all but a second was held.
-        let (later, held) = (now + 3_600 * SECOND, Delay::from(3_599 * SECOND));
-        assert_eq!(deadlines.remaining(shown, later, held), 59 * SECOND);
-        let far = now + 2 * FAR;
-        assert_eq!(deadlines.remaining(far, now, Delay::ZERO), DEADLINE_DEFAULT);
-        assert_eq!(deadlines.remaining(now, later, Delay::ZERO), Duration::ZERO);
+        let held = Delay::from(3_599 * SECOND);
+        assert_eq!(deadlines.remaining(at(61), at(3_601), held), 59 * SECOND);
+        let far = at(1) + 2 * FAR;
+        assert_eq!(deadlines.remaining(far, at(1), Delay::ZERO), DEADLINE_DEFAULT);
+        assert_eq!(deadlines.remaining(at(1), at(3_601), Delay::ZERO), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_moment_that_is_over_has_its_time_too() {
+        let now = Now { at: Instant::now(), clock: at(100) };
+        assert_eq!(now.clock_at(now.at + SECOND), at(101));
+        assert_eq!(now.clock_at(now.at - SECOND), at(99));
     }
 
     #[test]
     fn one_that_was_forgotten_counts_as_new() {
         let deadlines = Deadlines::default();
-        let now = Instant::now();
-        let shown = |n| now + SECOND + Duration::from_nanos(n);
+        let shown = |n| at(1) + Duration::from_nanos(n);
         for n in 0..4 * REMEMBERED_MAX as u64 {
-            deadlines.remaining(shown(n), now, Delay::ZERO);
+            deadlines.remaining(shown(n), at(0), Delay::ZERO);
         }
         let held = Delay::from(10 * SECOND);
         // The last ones are known; whoever is not takes the place of another.
         let known = (0..4 * REMEMBERED_MAX as u64)
             .rev()
-            .filter(|n| deadlines.remaining(shown(*n), now, held) > 2 * SECOND)
+            .filter(|n| deadlines.remaining(shown(*n), at(0), held) > 2 * SECOND)
             .count();
         assert!((REMEMBERED_MAX / 2..=REMEMBERED_MAX).contains(&known), "{known}");
     }

@@ -4,21 +4,22 @@
 //! that meets a plain one fails to decode, and never calls another method. Without
 //! a session the marker is all that is added.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Once;
-use std::thread::LocalKey;
 
-use ddbx_protocol::{Delay, EventNumber, ProcessIndex, ProcessName, Stack, VirtualTime};
-use ddbx_satellite::driver::Handle;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Serialize, Serializer};
 use tarpc::{RequestName, ServerError};
 
-use crate::naming::Called;
-use crate::pool::{Pooled, Room, Rooms};
+use crate::pool::{Room, Shared};
+
+mod meta;
+mod packed;
+
+pub(crate) use meta::{Hello, Left, Own};
+pub use meta::{RequestMeta, ResponseMeta};
 
 // Neither can begin the number of a method, in any of bincode's ways to write one.
 const PLAIN: u8 = 255;
@@ -33,124 +34,19 @@ const NOT_WRAPPED: &str = "not a ddbx envelope: the other end of this connection
 
 /// A message with what the debugger adds to it.
 #[derive(Clone, Debug)]
-pub enum Traced<M: Pooled, T> {
+pub enum Traced<M, T> {
     /// Nothing is added: there is no session.
     Plain(T),
     /// A message of a session.
-    With(Room<M>, T),
+    With(M, T),
     /// A response of a session: the error of a handler. There are few.
-    Failed(Box<(Room<M>, ServerError)>),
+    Failed(Box<(M, ServerError)>),
 }
 
-pub(crate) type TracedRequest<Req> = Traced<RequestMeta, Req>;
-pub(crate) type TracedResponse<Resp> = Traced<ResponseMeta, Resp>;
+pub(crate) type TracedRequest<Req> = Traced<Shared<RequestMeta>, Req>;
+pub(crate) type TracedResponse<Resp> = Traced<Room<ResponseMeta>, Resp>;
 
-/// What travels with a request.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct RequestMeta {
-    /// The processes that wait for the call, the outermost first.
-    pub(crate) stack: Stack,
-    /// Whose call, and which of its calls.
-    pub(crate) call: Called,
-    /// The delay of the strand.
-    pub(crate) delay: SentDelay,
-    /// Whether the user has let it go on anyway.
-    pub(crate) is_free: bool,
-    /// What is left of the deadline, in nanoseconds of virtual time.
-    pub(crate) remaining_nanos: u64,
-    /// The departure that this is, in the last process of the stack.
-    pub(crate) sent: EventNumber,
-    /// Who that is, until something has come back over the connection. (A request of
-    /// its own would be seen by hooks around the wrapper, and count in tarpc's limits.)
-    pub(crate) hello: Option<Hello>,
-}
-
-/// The delay of a request. One that leaves its caller may still wait in tarpc's own
-/// queue for others to be answered: what that costs is known when it is really sent.
-#[derive(Clone)]
-pub(crate) enum SentDelay {
-    /// On its way.
-    Leaves {
-        satellite: Handle,
-        /// What its clock showed.
-        at: VirtualTime,
-        delay: Delay,
-    },
-    /// It has arrived, over a wire.
-    Arrived(Delay),
-}
-
-impl SentDelay {
-    pub(crate) fn now(&self) -> Delay {
-        match self {
-            Self::Leaves { satellite, at, delay } => satellite.woken_by_anybody(*at, *delay),
-            Self::Arrived(delay) => *delay,
-        }
-    }
-}
-
-impl fmt::Debug for RequestMeta {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} after {:?}", self.call.id(), self.delay.now())
-    }
-}
-
-impl Serialize for SentDelay {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.now().serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for SentDelay {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Delay::deserialize(deserializer).map(Self::Arrived)
-    }
-}
-
-/// What travels with a response.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResponseMeta {
-    /// The delay of the strand.
-    pub(crate) delay: Delay,
-    /// Whether the user has let it go on anyway.
-    pub(crate) is_free: bool,
-    /// Who answers.
-    pub(crate) from: ProcessIndex,
-    /// The departure that this is there.
-    pub(crate) sent: EventNumber,
-    /// Its name, if the caller has introduced itself.
-    pub(crate) name: Option<ProcessName>,
-}
-
-/// How a connection introduces itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hello {
-    /// The caller's name in the session.
-    pub(crate) name: ProcessName,
-    /// The connection, counted by the caller.
-    pub(crate) connection: u32,
-    /// Its beginning there.
-    pub(crate) connected: EventNumber,
-}
-
-thread_local! {
-    static OF_REQUESTS: Rooms<RequestMeta> = RefCell::default();
-    static OF_RESPONSES: Rooms<ResponseMeta> = RefCell::default();
-}
-
-impl Pooled for RequestMeta {
-    fn rooms() -> &'static LocalKey<Rooms<Self>> {
-        &OF_REQUESTS
-    }
-}
-
-impl Pooled for ResponseMeta {
-    fn rooms() -> &'static LocalKey<Rooms<Self>> {
-        &OF_RESPONSES
-    }
-}
-
-impl<M: Pooled, T: RequestName> RequestName for Traced<M, T> {
+impl<M, T: RequestName> RequestName for Traced<M, T> {
     fn name(&self) -> &str {
         match self {
             Self::Plain(body) | Self::With(_, body) => body.name(),
@@ -174,7 +70,7 @@ enum Body<T, E> {
     Failure(E),
 }
 
-impl<M: Pooled + Serialize, T: Serialize> Serialize for Traced<M, T> {
+impl<M: Serialize, T: Serialize> Serialize for Traced<M, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             let (ddbx, body) = match self {
@@ -212,12 +108,12 @@ impl<M: Pooled + Serialize, T: Serialize> Serialize for Traced<M, T> {
     }
 }
 
-impl<'de, M: Pooled + Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Traced<M, T> {
+impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Traced<M, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if !deserializer.is_human_readable() {
             return deserializer.deserialize_tuple(4, Elements(PhantomData));
         }
-        let read = Readable::<Room<M>, T, ServerError>::deserialize(deserializer);
+        let read = Readable::<M, T, ServerError>::deserialize(deserializer);
         let read = read.map_err(|error| de::Error::custom(not_wrapped(&error.to_string())))?;
         match (read.ddbx, read.body) {
             (None, Body::Message(body)) => Ok(Self::Plain(body)),
@@ -238,7 +134,7 @@ fn not_wrapped(why: &str) -> String {
 
 struct Elements<M, T>(PhantomData<(M, T)>);
 
-impl<'de, M: Pooled + Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Elements<M, T> {
+impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Elements<M, T> {
     type Value = Traced<M, T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,16 +6,14 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use ddbx_protocol::{
-    CallId, CallPath, ControlId, MethodName, PointLabel, ProcessIndex, ProcessName,
-};
-use ddbx_satellite::driver::{Handle, Named};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use ddbx_protocol::{CallPath, ControlId, MethodName, PointLabel, ProcessIndex, ProcessName};
+use ddbx_satellite::logic::breakpoints::Groups;
+use serde::{Deserialize, Serialize};
 
 /// How many different beginnings are counted. After that counting starts anew.
 const ROOTS_MAX: usize = 64 * 1024;
@@ -23,27 +21,34 @@ const ROOTS_MAX: usize = 64 * 1024;
 /// In how many groups beginnings are counted where their names are only looked at.
 const LIKES: usize = 4 * 1024;
 
-/// How many names of methods, and of points, a thread keeps.
-const MADE_MAX: usize = 4 * 1024;
+/// How many methods are told apart.
+pub(crate) const METHODS_MAX: usize = 4 * 1024;
 
-/// Who a control is. For most nobody asks: so the name of one that begins from outside is
-/// made when somebody does.
-#[derive(Clone)]
+/// How many labels of points a thread keeps.
+const LABELS_MAX: usize = 4 * 1024;
+
+/// Who a control is. For most nobody asks: so the name of one that begins with a call from
+/// outside is made when somebody does, of the name of its home and of that call's method.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Name {
     /// It has a name.
     Known(ControlId),
-    /// The `nth` that has begun in its home with this call.
-    Root { home: Handle, method: MethodName, hash: u64, nth: u32 },
+    /// The `nth` that has begun in its home with a call like this.
+    Root { hash: u64, nth: u32 },
 }
 
-impl Named for Name {
-    fn id(&self) -> ControlId {
+impl Name {
+    pub(crate) fn id(&self, home: impl FnOnce() -> ProcessName, method: &Method) -> ControlId {
         match self {
             Self::Known(id) => id.clone(),
-            Self::Root { home, method, hash, nth } => {
-                root(&home.name(), method.as_str(), *hash, *nth)
-            }
+            Self::Root { hash, nth } => root(&home(), method.name.as_str(), *hash, *nth),
         }
+    }
+}
+
+impl Default for Name {
+    fn default() -> Self {
+        Self::Root { hash: 0, nth: 0 }
     }
 }
 
@@ -53,63 +58,15 @@ impl From<ControlId> for Name {
     }
 }
 
-impl Serialize for Name {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            // What is only sent is not kept.
-            Self::Root { home, method, hash, nth } if is_short(method) => {
-                TEXT.with_borrow_mut(|text| {
-                    text.of_home(home);
-                    write_root(&mut text.text, method.as_str(), *hash, *nth);
-                    serializer.serialize_str(&text.text)
-                })
-            }
-            _ => self.id().serialize(serializer),
-        }
-    }
-}
-
-thread_local! {
-    static TEXT: RefCell<Text> = RefCell::default();
-}
-
-/// A name that is written, and that of its home, which nearly always is the same.
-#[derive(Default)]
-struct Text {
-    text: String,
-    home: Option<(ProcessIndex, u64)>,
-    home_bytes: usize,
-}
-
-impl Text {
-    fn of_home(&mut self, home: &Handle) {
-        let is = Some((home.process(), home.names_had()));
-        if self.home != is {
-            self.text.clear();
-            let _ = write!(self.text, "{}/", home.name());
-            (self.home, self.home_bytes) = (is, self.text.len());
-        }
-        self.text.truncate(self.home_bytes);
-    }
-}
-
-impl<'de> Deserialize<'de> for Name {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        ControlId::deserialize(deserializer).map(Self::Known)
-    }
-}
-
-/// A call of a control, which may not have been named yet.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Called {
-    pub(crate) control: Name,
-    pub(crate) path: CallPath,
-}
-
-impl Called {
-    pub(crate) fn id(&self) -> CallId {
-        CallId { control: self.control.id(), path: self.path.clone() }
-    }
+/// A method, with all that calls of it need to know of its name. A program has as many as
+/// were written down, and they stay.
+#[derive(Debug)]
+pub(crate) struct Method {
+    pub(crate) name: MethodName,
+    /// Where breakpoints are looked out for.
+    pub(crate) groups: Groups,
+    /// Which of all.
+    pub(crate) nth: usize,
 }
 
 /// How many controls have begun in a process, by what they began with.
@@ -147,27 +104,16 @@ impl Default for Likes {
 }
 
 impl Likes {
-    pub(crate) fn of_call(&self, home: &Handle, method: MethodName, hash: u64) -> Name {
+    #[inline]
+    pub(crate) fn of_call(&self, hash: u64) -> Name {
         let place = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let nth = self.0[place as usize % LIKES].fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        Name::Root { home: home.clone(), method, hash, nth }
+        Name::Root { hash, nth }
     }
 }
 
 fn root(process: &ProcessName, method: &str, hash: u64, nth: u32) -> ControlId {
-    let mut path = format!("{process}/");
-    write_root(&mut path, &clean(method), hash, nth);
-    control(&path)
-}
-
-fn write_root(path: &mut String, method: &str, hash: u64, nth: u32) {
-    // A string takes all that it is given.
-    let _ = write!(path, "{method}-{hash:016x}-{nth}");
-}
-
-/// Whether a name of a method is part of a control's as it is.
-fn is_short(method: &MethodName) -> bool {
-    method.as_str().len() <= NAME_BYTES_MAX
+    control(&format!("{process}/{}-{hash:016x}-{nth}", clean(method)))
 }
 
 /// A child of a control; of one that handles a call, the child of that call.
@@ -193,8 +139,8 @@ pub(crate) fn content(args: u64, connection: u32) -> u16 {
 }
 
 /// A number for a call, by what it is: far from all that are counted.
-pub(crate) fn by_content(method: &MethodName, hash: u64, likes: &mut BTreeMap<String, u32>) -> u32 {
-    let name = numbered(&format!("{method}-{hash:016x}"), likes);
+pub(crate) fn by_content(method: &Method, hash: u64, likes: &mut BTreeMap<String, u32>) -> u32 {
+    let name = numbered(&format!("{}-{hash:016x}", method.name), likes);
     let hash = fnv(name.as_bytes(), FNV_BASIS);
     (1 << 31) | ((hash >> 32) ^ hash) as u32
 }
@@ -231,57 +177,70 @@ pub(crate) fn clean(name: &str) -> String {
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// The names that a thread has made: each is made once, and is known to be met where it
-/// was met last.
-struct Made<N>(BTreeMap<String, (N, Option<ProcessIndex>)>);
+/// How many methods a thread finds at once.
+const NEAR: usize = 16;
 
-impl<N> Default for Made<N> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
-    }
-}
-
-impl<N: Clone> Made<N> {
-    /// A name, and whether it is news that it is met in `process`. A name that cannot be
-    /// one is no reason to stop the program: it goes on under one like it.
-    fn name<E: std::fmt::Debug>(
-        &mut self,
-        text: &str,
-        process: Option<ProcessIndex>,
-        make: impl Fn(String) -> Result<N, E>,
-    ) -> (N, bool) {
-        if let Some((name, met_in)) = self.0.get_mut(text) {
-            let is_news = process.is_some() && *met_in != process;
-            *met_in = process.or(*met_in);
-            return (name.clone(), is_news);
-        }
-        let name = make(text.to_owned()).or_else(|_| make(clean(text))).expect("a cleaned name");
-        // A program has as many as were written down; another kind of name may not end.
-        if self.0.len() < MADE_MAX {
-            self.0.insert(text.to_owned(), (name.clone(), process));
-        }
-        (name, process.is_some())
-    }
-}
+/// All methods that were ever named.
+static METHODS: Mutex<BTreeMap<&str, &'static Method>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
-    static METHODS: RefCell<Made<MethodName>> = RefCell::default();
-    static LABELS: RefCell<Made<PointLabel>> = RefCell::default();
+    static NEAR_METHODS: RefCell<[Option<&'static Method>; NEAR]> = const { RefCell::new([None; NEAR]) };
+    static LABELS: RefCell<BTreeMap<String, (PointLabel, ProcessIndex)>> = RefCell::default();
 }
 
-/// The name of a method. tarpc's names are identifiers and a dot.
-pub(crate) fn method(name: &str) -> MethodName {
-    METHODS.with_borrow_mut(|made| made.name(name, None, MethodName::new).0)
+/// The method of this name. tarpc's names are identifiers and a dot.
+#[inline]
+pub(crate) fn method(name: &str) -> &'static Method {
+    // Names of methods mostly differ in their last letters.
+    let place = name.bytes().rev().take(3).fold(name.len(), |sum, byte| sum * 7 + byte as usize);
+    let found = NEAR_METHODS.try_with(|near| {
+        let mut near = near.borrow_mut();
+        let place = &mut near[place % NEAR];
+        match place {
+            Some(method) if method.name.as_str() == name => *method,
+            _ => *place.insert(find_method(name)),
+        }
+    });
+    found.unwrap_or_else(|_| find_method(name))
 }
 
-/// The name of a method that is handled in a process, and whether that may be news.
-pub(crate) fn handled(name: &str, process: ProcessIndex) -> (MethodName, bool) {
-    METHODS.with_borrow_mut(|made| made.name(name, Some(process), MethodName::new))
+fn find_method(name: &str) -> &'static Method {
+    let mut methods = METHODS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(method) = methods.get(name) {
+        return method;
+    }
+    // A name that cannot be one is no reason to stop the program: it goes on under one like
+    // it. Names of another kind than those that were written down may not end.
+    let (name, nth) = match methods.len() {
+        METHODS_MAX.. => ("other", METHODS_MAX),
+        nth => (name, nth),
+    };
+    if let Some(method) = methods.get(name) {
+        return method;
+    }
+    let checked = MethodName::new(name).or_else(|_| MethodName::new(clean(name)));
+    let checked = checked.expect("a cleaned name");
+    let groups = Groups::of(checked.as_str());
+    let method: &'static Method = Box::leak(Box::new(Method { name: checked, groups, nth }));
+    let key =
+        if method.name.as_str() == name { method.name.as_str() } else { name.to_owned().leak() };
+    methods.insert(key, method);
+    method
 }
 
 /// The label of a point that is passed in a process, and whether that may be news.
-pub(crate) fn passed(label: &str, process: ProcessIndex) -> (PointLabel, bool) {
-    LABELS.with_borrow_mut(|made| made.name(label, Some(process), PointLabel::new))
+pub(crate) fn passed(text: &str, process: ProcessIndex) -> (PointLabel, bool) {
+    LABELS.with_borrow_mut(|labels| {
+        if let Some((label, met_in)) = labels.get_mut(text) {
+            return (label.clone(), std::mem::replace(met_in, process) != process);
+        }
+        let label = PointLabel::new(text).or_else(|_| PointLabel::new(clean(text)));
+        let label = label.expect("a cleaned name");
+        if labels.len() < LABELS_MAX {
+            labels.insert(text.to_owned(), (label.clone(), process));
+        }
+        (label, true)
+    })
 }
 
 /// A process's name, made of one that may have what names cannot.
@@ -296,12 +255,27 @@ pub(crate) fn fnv(bytes: &[u8], basis: u64) -> u64 {
     bytes.iter().fold(basis, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// A hash of a value's content.
+/// A hash of a value's content: the same in every run and every build.
 pub(crate) fn hash<T: Serialize>(value: &T) -> u64 {
     struct Hash(u64);
+    impl Hash {
+        #[inline]
+        fn add(&mut self, word: u64) {
+            let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.0 = mixed ^ (mixed >> 32);
+        }
+    }
     impl io::Write for Hash {
+        // Eight bytes at a time: arguments may be long.
+        #[inline]
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 = fnv(bytes, self.0);
+            let (words, rest) = bytes.as_chunks::<8>();
+            words.iter().for_each(|word| self.add(u64::from_le_bytes(*word)));
+            if !rest.is_empty() {
+                let mut word = [0; 8];
+                word[..rest.len()].copy_from_slice(rest);
+                self.add(u64::from_le_bytes(word) ^ ((rest.len() as u64) << 56));
+            }
             Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {
@@ -341,26 +315,42 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_the_name() {
-        let process = crate::Process::alone("shop", &crate::course::Wanted::default()).unwrap();
-        let home = process.satellite().unwrap();
-        let name = Likes::default().of_call(home, method("Shop.buy"), 7);
-        let long = Likes::default().of_call(home, method(&"x".repeat(200)), 7);
-        for name in [name, long] {
-            let sent = serde_json::to_string(&name).unwrap();
-            assert_eq!(serde_json::from_str::<ControlId>(&sent).unwrap(), name.id());
-        }
+    fn a_name_is_made_when_it_is_asked_for() {
+        let mut roots = Roots::default();
+        let (home, buy) = (process("shop"), method("Shop.buy"));
+        let name = Likes::default().of_call(7);
+        assert_eq!(name.id(|| home.clone(), buy), roots.of_call(&home, "Shop.buy", 7));
+        let sent = serde_json::to_string(&name).unwrap();
+        let read: Name = serde_json::from_str(&sent).unwrap();
+        assert_eq!(read.id(|| home.clone(), buy), name.id(|| home.clone(), buy));
     }
 
     #[test]
-    fn a_name_is_news_once_in_each_process() {
+    fn a_method_is_named_once() {
+        let paper = method("News.paper");
+        assert_eq!(paper.name.as_str(), "News.paper");
+        assert!(std::ptr::eq(paper, method(&format!("News.{}", "paper"))));
+        let others = (0..200).map(|n| method(&format!("News.{n}")));
+        assert!(others.enumerate().all(|(n, method)| method.name.as_str() == format!("News.{n}")));
+        assert!(std::ptr::eq(paper, method("News.paper")));
+        assert_eq!(method("a b").name.as_str(), "a-b");
+        assert!(std::ptr::eq(method("a b"), method("a b")));
+    }
+
+    #[test]
+    fn a_label_is_news_once_in_each_process() {
         let (here, there) = (ProcessIndex(1), ProcessIndex(2));
-        assert_eq!(method("News.paper").as_str(), "News.paper");
-        let is_news = [here, here, there].map(|process| handled("News.paper", process).1);
-        assert_eq!(is_news, [true, false, true]);
-        method("News.paper");
-        assert!(!handled("News.paper", there).1, "it was called from here, not handled");
         assert_eq!(passed("a label", here).0.as_str(), "a-label");
+        let is_news = [here, there, there].map(|process| passed("a label", process).1);
+        assert_eq!(is_news, [false, true, false]);
+    }
+
+    #[test]
+    fn contents_are_told_apart() {
+        let all =
+            [hash(&"a"), hash(&"b"), hash(&"ab"), hash(&("a", "b")), hash(&"a\0"), hash(&1u8)];
+        assert!(all.iter().enumerate().all(|(n, one)| !all[..n].contains(one)), "{all:x?}");
+        assert_eq!(hash(&"x".repeat(300)), hash(&"x".repeat(300)));
     }
 
     #[test]

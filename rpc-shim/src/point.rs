@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use ddbx_protocol::{EventKind, Gate};
-use ddbx_satellite::driver::{Captured, Named as _, stands};
+use ddbx_satellite::driver::{Captured, stands};
 use serde_json::{Map, Value};
 
 use crate::control;
@@ -68,9 +68,10 @@ pub fn point<F: FnOnce() -> Value>(
     });
     async move {
         if let Some((at_gate, label)) = passing {
-            let control = at_gate.control();
-            let (name, call) = (control.name.clone(), control.call.clone());
-            at_gate.pass(|| EventKind::Point { control: name.id(), call, label }).await;
+            let control = at_gate.control().clone();
+            let call = || control.call().cloned();
+            let passes = || EventKind::Point { control: control.id(), call: call(), label };
+            at_gate.pass(passes).await;
         }
     }
 }

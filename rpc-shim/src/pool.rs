@@ -3,18 +3,21 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
+use std::sync::Arc;
 use std::thread::LocalKey;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use ddbx_protocol::ProcessIndex;
+use ddbx_satellite::shelf::{self, Kept};
+use serde::{Serialize, Serializer};
 
 /// How many rooms a thread keeps for later.
 const KEPT_MAX: usize = 256;
 
-/// The rooms that a thread keeps.
-pub(crate) type Rooms<M> = RefCell<Vec<Box<Option<M>>>>;
+/// The rooms that a thread keeps, with what was last in them.
+pub(crate) type Rooms<M> = RefCell<Vec<Box<M>>>;
 
-/// What goes with calls.
+/// What goes with messages.
 pub trait Pooled: Sized + 'static {
     /// Where this thread keeps room for it.
     #[doc(hidden)]
@@ -22,43 +25,37 @@ pub trait Pooled: Sized + 'static {
 }
 
 /// Something in a room of its own, which goes back to the thread that drops it.
-pub struct Room<M: Pooled>(Option<Box<Option<M>>>);
+pub struct Room<M: Pooled>(Option<Box<M>>);
 
 impl<M: Pooled> Room<M> {
+    #[inline]
     pub(crate) fn new(inside: M) -> Self {
         // A thread that ends keeps nothing.
         let kept = M::rooms().try_with(|rooms| rooms.borrow_mut().pop()).ok().flatten();
-        let mut room = kept.unwrap_or_default();
-        *room = Some(inside);
-        Self(Some(room))
-    }
-
-    /// Takes it out.
-    pub(crate) fn into_inner(mut self) -> M {
-        self.0.as_mut().and_then(|room| room.take()).expect(IS_THERE)
+        Self(Some(match kept {
+            Some(mut room) => {
+                *room = inside;
+                room
+            }
+            None => Box::new(inside),
+        }))
     }
 }
 
-const IS_THERE: &str = "it is taken out at the end";
+const IS_THERE: &str = "it is there until it is dropped";
 
 impl<M: Pooled> Deref for Room<M> {
     type Target = M;
+    #[inline]
     fn deref(&self) -> &M {
-        self.0.as_ref().and_then(|room| room.as_ref().as_ref()).expect(IS_THERE)
-    }
-}
-
-impl<M: Pooled> DerefMut for Room<M> {
-    fn deref_mut(&mut self) -> &mut M {
-        self.0.as_mut().and_then(|room| room.as_mut().as_mut()).expect(IS_THERE)
+        self.0.as_ref().expect(IS_THERE)
     }
 }
 
 impl<M: Pooled> Drop for Room<M> {
+    #[inline]
     fn drop(&mut self) {
-        let Some(mut room) = self.0.take() else { return };
-        // What it leads to may be dropped with it, and look for room itself.
-        *room = None;
+        let Some(room) = self.0.take() else { return };
         let _ = M::rooms().try_with(|rooms| {
             let mut rooms = rooms.borrow_mut();
             if rooms.len() < KEPT_MAX {
@@ -86,9 +83,75 @@ impl<M: Pooled + Serialize> Serialize for Room<M> {
     }
 }
 
-impl<'de, M: Pooled + Deserialize<'de>> Deserialize<'de> for Room<M> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        M::deserialize(deserializer).map(Self::new)
+/// Something that a call and its message share, in room that is used again.
+pub struct Shared<M: Reused>(Option<Arc<M>>);
+
+/// What is used again, as it was left.
+pub trait Reused: Kept + Default {
+    /// The process that it is used by.
+    #[doc(hidden)]
+    fn of(&self) -> ProcessIndex;
+}
+
+impl<M: Reused> Shared<M> {
+    /// One of a process, which is written first.
+    #[inline]
+    pub(crate) fn new(of: ProcessIndex, write: impl FnOnce(&mut M)) -> Self {
+        let mut new = Self(Some(shelf::take(of).unwrap_or_default()));
+        match new.edit() {
+            Some(inside) => write(inside),
+            // What is on a shelf is nobody's, so this does not happen.
+            None => {
+                new = Self(Some(Arc::default()));
+                write(new.edit().expect("nobody else has it yet"));
+            }
+        }
+        new
+    }
+
+    /// To change it, while it is not shared.
+    #[inline]
+    pub(crate) fn edit(&mut self) -> Option<&mut M> {
+        Arc::get_mut(self.0.as_mut()?)
+    }
+}
+
+impl<M: Reused> Deref for Shared<M> {
+    type Target = M;
+    #[inline]
+    fn deref(&self) -> &M {
+        self.0.as_ref().expect(IS_THERE)
+    }
+}
+
+impl<M: Reused> Clone for Shared<M> {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<M: Reused> Drop for Shared<M> {
+    #[inline]
+    fn drop(&mut self) {
+        // The last one keeps it. If two are the last at the same time, neither does.
+        if let Some(one) = self.0.take()
+            && Arc::strong_count(&one) == 1
+        {
+            shelf::keep(one.of(), one);
+        }
+    }
+}
+
+impl<M: Reused + fmt::Debug> fmt::Debug for Shared<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        M::fmt(self, f)
+    }
+}
+
+impl<M: Reused + Serialize> Serialize for Shared<M> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        M::serialize(self, serializer)
     }
 }
 
@@ -107,16 +170,16 @@ mod tests {
     }
 
     #[test]
-    fn room_is_used_again_and_nothing_is_left_in_it() {
+    fn room_is_used_again() {
         let kept = || ROOMS.with_borrow(Vec::len);
         let one = Room::new("one".to_owned());
         let other = one.clone();
         assert_eq!((kept(), other.as_str()), (0, "one"));
-        assert_eq!(one.into_inner(), "one");
+        drop(one);
         drop(other);
         assert_eq!(kept(), 2);
-        assert!(ROOMS.with_borrow(|rooms| rooms.iter().all(|room| room.is_none())));
         let many: Vec<_> = (0..2 * KEPT_MAX).map(|n| Room::new(n.to_string())).collect();
+        assert!(many.iter().enumerate().all(|(n, room)| **room == n.to_string()));
         assert_eq!(kept(), 0);
         drop(many);
         assert_eq!(kept(), KEPT_MAX);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ddbx_central::driver::{Membership, Session};
 use ddbx_protocol::link::DialError;
 use ddbx_protocol::session::LEASE;
-use ddbx_protocol::{FromSatellite, ProcessIndex, ProcessName, Stack};
+use ddbx_protocol::{FromSatellite, ProcessIndex, ProcessName};
 use ddbx_satellite::driver::{Handle, Report};
 use ddbx_satellite::link::{self, FirstAttempt, Target};
 use ddbx_satellite::logic::strand::StrandId;
@@ -21,7 +21,6 @@ use crate::client::Client;
 use crate::control::{self, Control, Newcomer};
 use crate::controls::Controls;
 use crate::course::Wanted;
-use crate::deadlines::DEADLINE_DEFAULT;
 use crate::envelope::{TracedRequest, TracedResponse};
 use crate::naming;
 use crate::seats::{Key, Seat};
@@ -50,7 +49,7 @@ impl Process {
     pub fn without_session(name: &str) -> Self {
         Self(Arc::new(Inner {
             name: naming::process(name),
-            controls: Arc::default(),
+            controls: Arc::new(Controls::new(ProcessIndex(0))),
             satellite: None,
             _member: None,
         }))
@@ -158,19 +157,9 @@ impl Process {
         F::Output: Send + 'static,
     {
         let Some(satellite) = self.satellite() else { return tokio::spawn(future) };
-        let new = Newcomer {
-            name: self.controls().named_root(&satellite.name(), name).into(),
-            stack: Stack::home(satellite.process()),
-            delay: satellite.floor(),
-            is_free: false,
-            method: None,
-            call: None,
-            allowed: DEADLINE_DEFAULT,
-            key: Key::unique(satellite.new_strand()),
-            since: satellite.now(),
-            is_outside: false,
-        };
-        control::run_in_task(Control::begin(self, satellite, new), None, future)
+        let name = self.controls().named_root(&satellite.name(), name);
+        let new = Newcomer::named(self, name, satellite.floor(), false);
+        control::run_in_task(Control::begin(new), None, future)
     }
 
     pub(crate) fn satellite(&self) -> Option<&Handle> {
@@ -182,7 +171,7 @@ impl Process {
     }
 
     /// A control has left.
-    pub(crate) fn has_lost(&self, key: Key, strand: StrandId, seat: &Arc<Seat>) {
+    pub(crate) fn has_lost(&self, key: Key, strand: StrandId, seat: Arc<Seat>) {
         self.controls().seats.give_back(key, seat);
         if let Some(satellite) = self.satellite() {
             satellite.ended(strand);
@@ -195,9 +184,9 @@ impl Process {
 }
 
 fn start(name: &str) -> io::Result<(Arc<Controls>, Handle)> {
-    let controls: Arc<Controls> = Arc::default();
-    let report: Arc<dyn Report> = controls.clone();
     let index = ProcessIndex(getrandom::u64().map_err(io::Error::from)?);
+    let controls = Arc::new(Controls::new(index));
+    let report: Arc<dyn Report> = controls.clone();
     let satellite = Handle::start(index, naming::process(name), report)?;
     Ok((controls, satellite))
 }

@@ -2,21 +2,25 @@
 //! calls make no room for them and do not wait for each other, and whoever asks who is
 //! here looks at all seats.
 
+use std::cell::RefCell;
 use std::mem;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::LocalKey;
 
+use ddbx_protocol::ProcessIndex;
 use ddbx_satellite::logic::strand::StrandId;
 use ddbx_satellite::roster::Roster;
+use ddbx_satellite::shelf::{Kept, Shelves};
 
-use crate::control::{Control, Here};
+use crate::control::{Control, Here, Newcomer};
 
 /// In how many groups the keys of those who are here are counted.
 const GROUPS: usize = 1024;
 
 /// Where a control is found: the trace context that its handler was given, which a
 /// handler passes on also where its task is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     trace: u128,
     span: u64,
@@ -52,41 +56,39 @@ enum Seated {
     Present(Arc<Control>),
 }
 
-impl Default for Seats {
-    fn default() -> Self {
-        let present = (0..GROUPS).map(|_| AtomicU32::default()).collect();
-        Self { roster: Roster::default(), present }
+thread_local! {
+    static SEATS: Shelves<Seat> = const { RefCell::new(Vec::new()) };
+}
+
+impl Kept for Seat {
+    fn shelves() -> &'static LocalKey<Shelves<Self>> {
+        &SEATS
     }
 }
 
 impl Seats {
-    /// A control comes into the process.
-    pub(crate) fn take(&self, key: Key, control: Control) -> (Arc<Seat>, Arc<Control>) {
-        let seat = self.roster.take();
-        let control = {
-            let mut seated = seat.lock();
-            let kept = match mem::take(&mut *seated) {
-                Seated::Kept(mut room) => match Arc::get_mut(&mut room) {
-                    Some(inside) => {
-                        *inside = control;
-                        room
-                    }
-                    // Whoever left it is not quite out of the door.
-                    None => Arc::new(control),
-                },
-                _ => Arc::new(control),
-            };
-            *seated = Seated::Present(kept.clone());
-            kept
-        };
+    /// Of this process.
+    pub(crate) fn new(of: ProcessIndex) -> Self {
+        let present = (0..GROUPS).map(|_| AtomicU32::default()).collect();
+        Self { roster: Roster::new(of), present }
+    }
+
+    /// A seat for a control that comes into the process.
+    #[inline]
+    pub(crate) fn free(&self) -> Arc<Seat> {
+        self.roster.take(Seat::default)
+    }
+
+    /// Whoever has this key is here.
+    #[inline]
+    pub(crate) fn has(&self, key: Key) {
         self.group(key).fetch_add(1, Ordering::SeqCst);
-        (seat, control)
     }
 
     /// A seat is free again.
-    pub(crate) fn give_back(&self, key: Key, seat: &Arc<Seat>) {
+    pub(crate) fn give_back(&self, key: Key, seat: Arc<Seat>) {
         self.group(key).fetch_sub(1, Ordering::SeqCst);
-        self.roster.give_back(seat.clone());
+        self.roster.give_back(seat);
     }
 
     /// Whoever has this key, if it is here.
@@ -114,14 +116,39 @@ impl Seats {
 }
 
 impl Seat {
+    /// Somebody takes it. From now on that one is seen by whoever looks at all seats; and
+    /// whoever has looked before has said why before, so it sees that.
+    pub(crate) fn take(&self, new: Newcomer) -> Arc<Control> {
+        let mut seated = self.lock();
+        let mut control = match mem::take(&mut *seated) {
+            Seated::Kept(room) => room,
+            _ => Arc::default(),
+        };
+        match Arc::get_mut(&mut control) {
+            Some(room) => room.enter(new),
+            None => {
+                // Whoever has looked at the last one is not done yet.
+                let mut room = Control::default();
+                room.enter(new);
+                control = Arc::new(room);
+            }
+        }
+        *seated = Seated::Present(control.clone());
+        control
+    }
+
     /// A control leaves: its room is kept if nobody else still needs what is in it, which
     /// is returned then.
-    pub(crate) fn leave(&self, control: &mut Arc<Control>) -> Option<Here> {
+    pub(crate) fn leave(&self, mut control: Arc<Control>) -> Result<Here, Arc<Control>> {
         let mut seated = self.lock();
         *seated = Seated::Nobody;
-        let here = Arc::get_mut(control)?.take();
-        *seated = Seated::Kept(control.clone());
-        here
+        match Arc::get_mut(&mut control).and_then(Control::leave) {
+            Some(here) => {
+                *seated = Seated::Kept(control);
+                Ok(here)
+            }
+            None => Err(control),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Seated> {

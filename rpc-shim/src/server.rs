@@ -4,30 +4,25 @@
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use ddbx_protocol::{
-    CallPath, ConnectionId, Delay, EventKind, EventNumber, Gate, MethodName, ProcessIndex,
-    RpcEvent, Stack,
-};
-use ddbx_satellite::driver::{Arrival, Captured, Handle, before};
-use futures::future::Either;
+use ddbx_protocol::{CallPath, ConnectionId, EventKind, ProcessIndex};
+use ddbx_satellite::driver::Handle;
 use serde::Serialize;
 use tarpc::server::Serve;
 use tarpc::{RequestName, ServerError, context};
 
-use crate::capture;
-use crate::control::{Control, Newcomer};
+use crate::control::{Control, Deadline, Home, Newcomer, Origin};
+use crate::deadlines::Now;
 use crate::envelope::{Hello, RequestMeta, Traced, TracedRequest, TracedResponse};
-use crate::naming::Called;
-use crate::pool::Room;
+use crate::pool::Shared;
 use crate::process::Process;
 use crate::seats::Key;
 
 mod call;
 
 pub(crate) use call::is_deadline;
-use call::{Call, Dropped, End};
+use call::{Call, Dropped};
 
 const NO_REQUEST: &str = "ddbx: the other end called with an answer";
 
@@ -47,154 +42,116 @@ where
         Self { service, process }
     }
 
-    async fn serve_in_session(
-        (process, service): (&Process, S),
-        satellite: &Handle,
+    // Not an async function: what such a one is given takes its room twice, and the futures
+    // of handlers are moved about.
+    #[expect(clippy::manual_async_fn, reason = "see above")]
+    fn serve_in_session(
+        (process, service): (Process, S),
         mut ctx: context::Context,
-        meta: Option<Room<RequestMeta>>,
+        meta: Option<Shared<RequestMeta>>,
         request: S::Req,
-    ) -> TracedResponse<S::Resp> {
-        let now = Instant::now();
-        let (call, arrival) = Self::arrives(process, satellite, (&ctx, now), meta, &request);
-        let (passed, now) = match call.enters(satellite, arrival) {
-            Either::Left(at_once) => (at_once.into_inner().0, now),
-            Either::Right(later) => (later.await.0, Instant::now()),
-        };
-        let (due, shown) = call.is_in(passed, now);
-        let call = &call;
-        // The handler sees the deadline that it would have seen.
-        ctx.deadline = shown.unwrap_or(ctx.deadline);
-        let mut handler = pin!(call.control.clone().run(service.serve(ctx, request)));
-        // Dropped before the handler is: whoever waits for what that has locked gets it
-        // after this event.
-        let dropped = Dropped(call);
-        let deadline = call.control.arm(due, Gate::Deadline);
-        let end = match before(&deadline, handler.as_mut()).await {
-            Some(outcome) => match call.leaves(&outcome) {
-                Either::Left(at_once) => End::new(outcome, at_once.into_inner()),
-                Either::Right(later) => {
-                    let handled = async { End::new(outcome, later.await) };
-                    Box::pin(call.ends(handled, deadline)).await
-                }
-            },
+    ) -> impl Future<Output = TracedResponse<S::Resp>> {
+        async move {
+            let (mut call, deadline) = Self::arrives(process, &ctx, meta, &request);
+            let Deadline { due, shown } = match deadline {
+                Some(deadline) => deadline,
+                None => Box::pin(call.enters(&request)).await,
+            };
+            let call = &call;
+            // The handler sees the deadline that it would have seen.
+            ctx.deadline = shown.unwrap_or(ctx.deadline);
+            let mut handler = pin!(call.control.clone().run(service.serve(ctx, request)));
+            // Dropped before the handler is: whoever waits for what that has locked gets it
+            // after this event.
+            let dropped = Dropped(call);
+            let mut alarm = None;
+            let outcome = call.handled(handler.as_mut(), &mut alarm, due).await;
+            let end = match call.ends_at_once(outcome) {
+                Ok(end) => end,
+                Err(outcome) => call.ends(outcome, handler, call.deadline(due, alarm)).await,
+            };
+            dropped.disarm();
+            call.answer(end)
+        }
+    }
+
+    /// A call arrives. If nothing stands in its way it is in with that, and its deadline is
+    /// known.
+    #[inline]
+    fn arrives(
+        process: Process,
+        ctx: &context::Context,
+        meta: Option<Shared<RequestMeta>>,
+        request: &S::Req,
+    ) -> (Call, Option<Deadline>) {
+        let (satellite, controls) = (process.satellite().expect(IN_SESSION), process.controls());
+        let now = Now::of(satellite);
+        controls.served.fetch_add(1, Ordering::Relaxed);
+        let method = controls.handled(request.name());
+        let open = satellite.open_at(method.groups);
+        let (delay, is_free, allowed) = match &meta {
+            Some(meta) => {
+                Self::comes_from(&process, satellite, meta);
+                (Some(meta.delay()), meta.left.is_free, meta.remaining())
+            }
             None => {
-                let handled = async {
-                    let outcome = handler.await;
-                    let leaves = call.leaves(&outcome);
-                    let left = leaves.await;
-                    End::new(outcome, left)
-                };
-                Box::pin(call.ends(handled, deadline)).await
+                let (shown, floor) = (now.clock_at(ctx.deadline), satellite.floor());
+                (None, false, controls.deadlines.remaining(shown, now.clock, floor))
             }
         };
-        dropped.disarm();
-        call.answer(satellite, end)
-    }
-
-    /// A call arrives, and comes to its gate.
-    fn arrives(
-        process: &Process,
-        satellite: &Handle,
-        (ctx, now): (&context::Context, Instant),
-        meta: Option<Room<RequestMeta>>,
-        request: &S::Req,
-    ) -> (Call, Arrival) {
-        let controls = process.controls();
-        controls.served.fetch_add(1, Ordering::Relaxed);
-        let method = controls.handled(request.name(), satellite.process());
-        let origin = Self::origin(process, satellite, (ctx, now), meta, (&method, request));
-        let control = Control::begin(
-            process,
-            satellite,
-            Newcomer {
-                name: origin.call.control,
-                stack: origin.stack,
-                delay: origin.delay.unwrap_or_default(),
-                is_free: origin.is_free,
-                method: Some(method),
-                call: Some(origin.call.path),
-                allowed: origin.remaining,
-                key: Key::of(ctx),
-                since: satellite.at(now),
-                is_outside: true,
+        let passes = open.filter(|open| delay.is_none_or(|delay| delay == *open));
+        let deadline = passes.map(|delay| Deadline::new(now, delay, allowed));
+        let origin = meta.map_or_else(
+            || {
+                let name = controls.root(satellite, method, request);
+                Origin::Home(Box::new(Home { name, call: Some(CallPath::root(0)) }))
             },
+            Origin::Called,
         );
-        let Origin { delay, sent, introduced, .. } = origin;
-        let mut call = Call { control, delay, sent, introduced, args: None };
-        let args = || Some(capture::args(controls, request));
-        let seen = || Captured { args: args(), result: None };
-        let arrival = satellite.arrive(call.visit(), || call.gate(RpcEvent::Arrive), seen);
-        if satellite.meets(|| call.gate(RpcEvent::Return)) {
-            call.args = args().map(Box::new);
+        let new = Newcomer {
+            process,
+            origin,
+            delay: delay.or(passes).unwrap_or_default(),
+            is_free,
+            method: Some(method),
+            allowed,
+            deadline,
+            key: Key::of(ctx),
+            since: now.clock,
+            is_outside: deadline.is_none(),
+        };
+        let is_from_outside = delay.is_none();
+        let control = Control::begin(new);
+        if deadline.is_some() {
+            control.is_seen_inside();
         }
-        (call, arrival)
+        (Call { control, is_from_outside, args: None }, deadline)
     }
 
-    /// Where a call comes from.
-    fn origin(
-        process: &Process,
-        satellite: &Handle,
-        (ctx, now): (&context::Context, Instant),
-        meta: Option<Room<RequestMeta>>,
-        (method, request): (&MethodName, &S::Req),
-    ) -> Origin {
-        let here = satellite.process();
-        let Some(meta) = meta else {
-            let controls = process.controls();
-            let control = controls.root(satellite, method.clone(), request);
-            return Origin {
-                call: Called { control, path: CallPath::root(0) },
-                stack: Stack::home(here),
-                delay: None,
-                is_free: false,
-                remaining: controls.deadlines.remaining(ctx.deadline, now, satellite.floor()),
-                sent: None,
-                introduced: false,
-            };
-        };
-        let meta = meta.into_inner();
-        let caller = meta.stack.top();
-        let introduced = meta.hello.is_some();
-        if let Some(caller) = caller {
+    /// Another process calls, over a connection that may be new.
+    #[inline]
+    fn comes_from(process: &Process, satellite: &Handle, meta: &RequestMeta) {
+        if let Some(caller) = meta.stack.top() {
             satellite.accepted(caller);
-            if let Some(hello) = meta.hello {
+            if let Some(hello) = &meta.hello {
                 Self::meet(process, satellite, caller, hello);
             }
-        }
-        Origin {
-            introduced,
-            stack: meta.stack.call(here),
-            delay: Some(meta.delay.now()),
-            is_free: meta.is_free,
-            remaining: Duration::from_nanos(meta.remaining_nanos),
-            sent: caller.map(|caller| (caller, meta.sent)),
-            call: meta.call,
         }
     }
 
     /// A call comes over a connection that may be new.
-    fn meet(process: &Process, satellite: &Handle, caller: ProcessIndex, hello: Hello) {
+    fn meet(process: &Process, satellite: &Handle, caller: ProcessIndex, hello: &Hello) {
         let controls = process.controls();
-        if controls.meet_connection(caller, &hello) {
+        if controls.meet_connection(caller, hello) {
             satellite.note(satellite.floor(), || EventKind::Accepted {
-                connection: ConnectionId { client: hello.name, nth: hello.connection },
+                connection: ConnectionId { client: hello.name.clone(), nth: hello.connection },
                 sent_as: controls.event_of(caller, hello.connected),
             });
         }
     }
 }
 
-struct Origin {
-    call: Called,
-    stack: Stack,
-    /// None from outside.
-    delay: Option<Delay>,
-    is_free: bool,
-    remaining: Duration,
-    sent: Option<(ProcessIndex, EventNumber)>,
-    /// Whether the caller has said who it is, and waits for the same.
-    introduced: bool,
-}
+const IN_SESSION: &str = "only a process of a session comes here";
 
 impl<S: Serve> Serve for Server<S>
 where
@@ -215,15 +172,17 @@ where
             Traced::Failed(..) => return Err(call::ended(io::ErrorKind::InvalidData, NO_REQUEST)),
         };
         let Self { service, process } = self;
-        match process.satellite() {
-            Some(satellite) => {
-                let whole = (&process, service);
-                let call = pin!(Self::serve_in_session(whole, satellite, ctx, meta, body));
-                Ok(satellite.run(call).await)
+        match process.satellite().map(Handle::is_in_order) {
+            Some(false) => Ok(Self::serve_in_session((process, service), ctx, meta, body).await),
+            Some(true) => {
+                let satellite = process.satellite().expect(IN_SESSION).clone();
+                let mut call =
+                    Box::pin(Self::serve_in_session((process, service), ctx, meta, body));
+                Ok(satellite.run(call.as_mut()).await)
             }
             None => {
                 // A client in a session has told tarpc another deadline than its own.
-                let remaining = meta.map(|meta| Duration::from_nanos(meta.remaining_nanos));
+                let remaining = meta.map(|meta| meta.remaining());
                 let due = remaining.and_then(|remaining| Instant::now().checked_add(remaining));
                 ctx.deadline = due.unwrap_or(ctx.deadline);
                 service.serve(ctx, body).await.map(Traced::Plain)

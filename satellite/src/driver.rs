@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 mod alarms;
 mod course;
 mod events;
+mod floor;
 mod fragments;
 mod inbox;
 mod pass;
@@ -29,12 +30,14 @@ use crate::conditions::Conditions;
 use crate::logic::strand::{Strand, StrandId};
 use crate::logic::{Output, Satellite};
 
+pub use alarms::Alarm;
 pub use course::{Course, Perturbation};
+pub use floor::Floor;
 pub use fragments::stands;
 pub use inbox::{Inbox, Send as SendToCentral};
-pub use pass::{Arrival, Captured, Named, Passed, Step, Visit};
+pub use pass::{Arrival, Captured, Passed, Somebody, Step, Visit};
 pub use replay::{Abroad, InTurn};
-pub use timers::{Armed, TimerOf, before};
+pub use timers::{Armed, SetAlarm, TimerOf, before};
 
 /// How long the thread sleeps when there is nothing to wait for: then it looks
 /// whether anybody still needs it.
@@ -69,10 +72,12 @@ struct Shared {
     name: Mutex<ProcessName>,
     names_had: AtomicU64,
     key: ProcessKey,
-    origin: Instant,
+    floor: Floor,
     /// The delay with which events pass without further question; `BUSY` if they
     /// do not.
     quiet_at: AtomicU64,
+    /// The same, and nobody wants to know of them.
+    open_at: AtomicU64,
     /// Except those of these groups, where breakpoints are.
     looked_out_for: AtomicU64,
     /// Whether somebody is known to wait inside the program.
@@ -137,15 +142,16 @@ impl Handle {
             name: Mutex::new(name),
             names_had: AtomicU64::new(1),
             key: ProcessKey::random()?,
-            origin: Instant::now(),
             quiet_at: AtomicU64::new(0),
+            open_at: AtomicU64::new(0),
+            floor: Floor::new(),
             looked_out_for: AtomicU64::new(0),
             inside: AtomicBool::new(false),
             next_strand: AtomicU64::new(1),
             last_caller: AtomicU64::new(0),
             wake,
             core: Mutex::new(core),
-            alarms: alarms::Alarms::default(),
+            alarms: alarms::Alarms::new(process),
             events: events::Events::default(),
             course: OnceLock::new(),
             conditions: Conditions::default(),
@@ -205,7 +211,7 @@ impl Handle {
 
     /// When the process's clock began.
     pub fn origin(&self) -> Instant {
-        self.0.origin
+        self.0.floor.origin()
     }
 
     /// The process's clock.
@@ -217,16 +223,18 @@ impl Handle {
     /// What the process's clock shows at a moment.
     #[inline]
     pub fn at(&self, moment: Instant) -> RealTime {
-        RealTime::default() + moment.saturating_duration_since(self.0.origin)
+        self.0.floor.at(moment)
     }
 
     /// The greatest delay in the process.
     #[inline]
     pub fn floor(&self) -> Delay {
-        match self.0.quiet_at.load(Ordering::Acquire) {
-            BUSY => self.lock().satellite.floor(),
-            quiet_at => Delay::from_nanos(quiet_at),
-        }
+        self.0.floor.delay()
+    }
+
+    /// The same, for whoever needs nothing else of the satellite and shall not keep it.
+    pub fn floor_alone(&self) -> &Floor {
+        &self.0.floor
     }
 
     /// A number for a strand that comes into the process.
@@ -295,8 +303,10 @@ impl Handle {
         self.perform(core);
         let groups = core.satellite.breakpoints().groups();
         self.0.looked_out_for.store(groups.0, Ordering::SeqCst);
+        self.0.floor.raise(core.satellite.floor());
         let quiet = core.satellite.calm_at();
         let quiet_at = quiet.map_or(BUSY, Delay::as_nanos);
+        self.open(core);
         if self.0.quiet_at.swap(quiet_at, Ordering::SeqCst) != quiet_at {
             if quiet.is_some() {
                 core.satellite.handle_quiet();
@@ -315,6 +325,13 @@ impl Handle {
             core.looks_at = due;
             let _ = self.0.wake.send(());
         }
+    }
+
+    /// Says with which delay events need nothing at all.
+    fn open(&self, core: &Core) {
+        let nobody_asks = !self.0.events.is_observed() && !self.has_course();
+        let open = core.satellite.calm_at().filter(|_| nobody_asks);
+        self.0.open_at.store(open.map_or(BUSY, Delay::as_nanos), Ordering::SeqCst);
     }
 
     /// Notes strands that may wait inside the program. Whoever ends while they are

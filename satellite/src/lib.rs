@@ -2,7 +2,7 @@
 //!
 //! [`logic`] decides and is pure: no async, no clocks, no I/O, no randomness.
 //! [`driver`] runs it, [`link`] keeps the way to central, [`recorder`] writes down
-//! what happens, and [`roster`] keeps what calls use again and again.
+//! what happens, and [`shelf`] and [`roster`] keep what calls use again and again.
 
 mod conditions;
 pub mod driver;
@@ -10,3 +10,4 @@ pub mod link;
 pub mod logic;
 pub mod recorder;
 pub mod roster;
+pub mod shelf;

@@ -1,64 +1,76 @@
-//! What calls use again and again, so that they neither make room for it nor wait for
-//! each other, and what can nevertheless be looked through as a whole.
+//! What calls use again and again (see [`shelf`](crate::shelf)), and what can nevertheless
+//! be looked through as a whole.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crossbeam_queue::ArrayQueue;
+use ddbx_protocol::ProcessIndex;
 
-/// How many are kept for later. Of more than that at a time, room is made again.
-const KEPT_MAX: usize = 1024;
+use crate::shelf::{self, Kept};
 
-/// All things of a kind that are in use, and some that are not.
+/// All things of a kind that there are in a process, in use or not.
 pub struct Roster<T> {
-    free: ArrayQueue<Arc<T>>,
-    all: Mutex<Vec<Arc<T>>>,
+    of: ProcessIndex,
+    all: Mutex<Vec<Weak<T>>>,
 }
 
-impl<T: Default> Roster<T> {
-    /// One that nobody else uses, as whoever had it before left it.
-    pub fn take(&self) -> Arc<T> {
-        self.free.pop().unwrap_or_else(|| self.add())
+impl<T: Kept> Roster<T> {
+    /// Of this process.
+    pub fn new(of: ProcessIndex) -> Self {
+        Self { of, all: Mutex::default() }
+    }
+
+    /// One that nobody else uses, as whoever had it before left it; or a new one.
+    #[inline]
+    pub fn take(&self, new: impl FnOnce() -> T) -> Arc<T> {
+        shelf::take(self.of).unwrap_or_else(|| self.add(new()))
     }
 
     /// It is not in use any longer.
+    #[inline]
     pub fn give_back(&self, one: Arc<T>) {
-        let _ = self.free.push(one);
+        shelf::keep(self.of, one);
     }
 
     /// Looks at all of them, those that are not in use included.
     pub fn for_each(&self, mut look: impl FnMut(&Arc<T>)) {
-        let mut all = self.lock();
-        // What is only here was too much to be kept.
-        all.retain(|one| Arc::strong_count(one) > 1);
-        all.iter().for_each(&mut look);
+        // What is gone was too much to be kept.
+        self.lock().retain(|one| one.upgrade().inspect(&mut look).is_some());
     }
 
-    fn add(&self) -> Arc<T> {
-        let one = Arc::<T>::default();
+    fn add(&self, new: T) -> Arc<T> {
+        let one = Arc::new(new);
         let mut all = self.lock();
         if all.len() == all.capacity() {
-            all.retain(|one| Arc::strong_count(one) > 1);
+            all.retain(|one| one.strong_count() > 0);
         }
-        all.push(one.clone());
+        all.push(Arc::downgrade(&one));
         one
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<T>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<T>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<T> Default for Roster<T> {
-    fn default() -> Self {
-        Self { free: ArrayQueue::new(KEPT_MAX), all: Mutex::default() }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::cell::RefCell;
+    use std::thread::LocalKey;
 
-    fn count(roster: &Roster<u8>) -> usize {
+    use super::*;
+    use crate::shelf::Shelves;
+
+    thread_local! {
+        static SHELVES: Shelves<u16> = RefCell::default();
+    }
+
+    impl Kept for u16 {
+        fn shelves() -> &'static LocalKey<Shelves<Self>> {
+            &SHELVES
+        }
+    }
+
+    fn count(roster: &Roster<u16>) -> usize {
         let mut count = 0;
         roster.for_each(|_| count += 1);
         count
@@ -66,23 +78,14 @@ mod tests {
 
     #[test]
     fn what_was_given_back_is_used_again() {
-        let roster = Roster::<u8>::default();
-        let (one, other) = (roster.take(), roster.take());
+        let roster = Roster::new(ProcessIndex(1));
+        let (one, other) = (roster.take(|| 1), roster.take(|| 2));
         assert_eq!(count(&roster), 2);
         let was = Arc::as_ptr(&one);
         roster.give_back(one);
-        let again = roster.take();
+        let again = roster.take(|| 3);
         assert_eq!((Arc::as_ptr(&again), count(&roster)), (was, 2));
         drop(other);
         assert_eq!(count(&roster), 1, "what was not given back is forgotten");
-    }
-
-    #[test]
-    fn what_is_too_much_is_forgotten() {
-        let roster = Roster::<u8>::default();
-        let many: Vec<_> = (0..3 * KEPT_MAX).map(|_| roster.take()).collect();
-        assert_eq!(count(&roster), 3 * KEPT_MAX);
-        many.into_iter().for_each(|one| roster.give_back(one));
-        assert_eq!(count(&roster), KEPT_MAX);
     }
 }

@@ -1,73 +1,57 @@
 //! A call of a session, as its caller sees it.
 
-use std::cell::RefCell;
-use std::sync::Arc;
+use std::mem;
 use std::sync::atomic::Ordering;
-use std::thread::LocalKey;
-use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
-    CallId, CallPath, Delay, End, EventKind, EventNumber, Gate, MethodName, RealTime, RpcEvent,
-    Stack, VirtualTime,
+    CallId, CallPath, ControlId, End, EventKind, EventNumber, Gate, RealTime, RpcEvent, Stack,
 };
-use ddbx_satellite::driver::{Armed, Arrival, Handle, Passed, Step, TimerOf, Visit};
+use ddbx_satellite::driver::{
+    Alarm, Armed, Arrival, Handle, Passed, SetAlarm, Somebody, Step, TimerOf, Visit,
+};
 use serde::Serialize;
 use serde_json::Value;
 use tarpc::client::RpcError;
 use tarpc::{RequestName, context};
 
 use super::Client;
-use crate::control::Control;
-use crate::envelope::{Hello, RequestMeta, ResponseMeta, SentDelay};
-use crate::naming::{self, Called};
-use crate::pool::{Pooled, Rooms};
+use crate::control::{Caller, Control};
+use crate::deadlines::Now;
+use crate::envelope::{Left, Own, RequestMeta, ResponseMeta};
+use crate::naming::{self, Method};
+use crate::pool::Shared;
 
-pub(super) struct Call {
+pub(super) struct Call<'a> {
+    pub(super) satellite: &'a Handle,
     /// None from outside.
-    pub(super) control: Option<Arc<Control>>,
-    called: Called,
-    stack: Stack,
-    method: MethodName,
-    content: u16,
-    /// What it has of its deadline.
-    remaining: Duration,
+    control: Option<&'a Control>,
+    /// What it shares with its request.
+    pub(super) meta: Shared<RequestMeta>,
     /// Its arguments, for a breakpoint where it comes back.
-    pub(super) args: Option<Value>,
-    left: Left,
+    pub(super) args: Option<Box<Value>>,
 }
 
-/// How a call has left its caller.
-#[derive(Default)]
-struct Left {
-    /// What its clock showed.
-    at: VirtualTime,
-    delay: Delay,
-    is_free: bool,
-    sent: EventNumber,
-}
-
-thread_local! {
-    static ROOMS: Rooms<Call> = RefCell::default();
-}
-
-impl Pooled for Call {
-    fn rooms() -> &'static LocalKey<Rooms<Self>> {
-        &ROOMS
-    }
-}
-
-impl Call {
+impl<'a> Call<'a> {
+    /// A call begins. If nothing stands in its way it has left with that, which is what is
+    /// said second.
     pub(super) fn begin<Req: RequestName + Serialize, Resp>(
-        client: &Client<Req, Resp>,
-        satellite: &Handle,
-        (ctx, now): (&context::Context, Instant),
+        client: &'a Client<Req, Resp>,
+        (satellite, caller): (&'a Handle, Option<&'a Caller>),
+        (ctx, now): (&context::Context, Now),
         request: &Req,
-    ) -> Self {
-        let process = &client.process;
-        let controls = process.controls();
+    ) -> (Self, bool) {
+        let controls = client.process.controls();
         controls.made.fetch_add(1, Ordering::Relaxed);
         let method = naming::method(request.name());
-        let caller = Control::of_call(process, ctx);
+        let visit = caller.map(|caller| caller.control.visit());
+        let open = satellite.open_at(method.groups);
+        let open = open.filter(|open| visit.is_none_or(|visit| visit.delay == Some(*open)));
+        let left = open.map(|delay| Left {
+            at: now.clock - delay,
+            delay,
+            is_free: visit.is_some_and(|visit| visit.is_free),
+            sent: EventNumber::default(),
+        });
         // Where nothing is recorded or replayed, nobody asks.
         let content = match satellite.has_course() {
             true => naming::content(controls.hash(request), client.connection.nth()),
@@ -75,40 +59,58 @@ impl Call {
         };
         // What is left of the deadline is read before anything can hold the call: from
         // here on only virtual time counts.
-        let (called, stack, remaining) = match &caller {
-            Some(caller) => {
-                let control = &caller.control;
-                let called = caller.next_call(&method, request);
-                (called, control.stack.clone(), control.remaining(ctx.deadline, now))
-            }
+        let remaining = match caller {
+            Some(caller) => caller.control.remaining(ctx.deadline, now),
             None => {
-                let control = controls.root(satellite, method.clone(), request);
-                let floor = satellite.floor();
-                let remaining = controls.deadlines.remaining(ctx.deadline, now, floor);
-                let called = Called { control, path: CallPath::root(1) };
-                (called, Stack::home(satellite.process()), remaining)
+                let (shown, floor) = (now.clock_at(ctx.deadline), satellite.floor());
+                controls.deadlines.remaining(shown, now.clock, floor)
             }
         };
-        Self {
-            control: caller.map(|caller| caller.control),
-            called,
-            stack,
-            method,
-            content,
-            remaining,
-            args: None,
-            left: Left::default(),
-        }
+        let of = satellite.process();
+        let meta = Shared::new(of, |meta: &mut RequestMeta| {
+            match caller {
+                Some(caller) => {
+                    meta.control = caller.control.id().into();
+                    meta.path = caller.next_call(method, request);
+                    meta.stack = caller.control.stack();
+                }
+                None => {
+                    meta.control = controls.root(satellite, method, request);
+                    meta.path = CallPath::root(1);
+                    meta.stack = Stack::home(of);
+                }
+            }
+            meta.left = left.unwrap_or_default();
+            meta.remaining_nanos = u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX);
+            meta.hello = client.connection.hello(satellite);
+            match &mut meta.own {
+                Some(own) => (own.method, own.content) = (method, content),
+                own => {
+                    let (floor, alarm) = (satellite.floor_alone().clone(), satellite.new_alarm());
+                    *own = Some(Own { of, floor, alarm, method, content });
+                }
+            }
+        });
+        let control = caller.map(|caller| &*caller.control);
+        (Self { satellite, control, meta, args: None }, open.is_some())
+    }
+
+    fn own(&self) -> &Own {
+        self.meta.own.as_ref().expect("this is its caller")
+    }
+
+    pub(super) fn method(&self) -> &'static Method {
+        self.own().method
     }
 
     pub(super) fn id(&self) -> CallId {
-        self.called.id()
+        CallId { control: Somebody::id(self), path: self.meta.path.clone() }
     }
 
     /// In a replay: which of the recorded calls it is.
-    pub(super) async fn find(&mut self, satellite: &Handle) {
-        let Some(control) = &self.control else { return };
-        let find = || satellite.like(control.call.as_ref(), &self.departure());
+    pub(super) async fn find(&mut self) {
+        let Some(control) = self.control else { return };
+        let find = || self.satellite.like(control.call(), &self.departure());
         let mut found = find();
         if found.as_ref().is_some_and(|like| !like.is_same) {
             // It may be another one that is begun beside it: that one comes first.
@@ -116,83 +118,77 @@ impl Call {
             found = find();
         }
         if let Some(like) = found {
-            self.called.path = like.path;
+            self.edit(|meta| meta.path = like.path);
         }
     }
 
+    /// Before its request has been made.
+    fn edit(&mut self, change: impl FnOnce(&mut RequestMeta)) {
+        change(self.meta.edit().expect("its request shares it later"));
+    }
+
     fn departure(&self) -> EventKind {
-        let (call, method) = (self.id(), self.method.clone());
-        EventKind::CallSent { call, method, content: self.content }
+        let Own { method, content, .. } = self.own();
+        EventKind::CallSent { call: self.id(), method: method.name.clone(), content: *content }
     }
 
     pub(super) fn gate(&self, event: RpcEvent) -> Gate {
-        Gate::Rpc(event, self.method.clone())
+        Gate::Rpc(event, self.method().name.clone())
     }
 
     pub(super) fn leaving(&self) -> Visit<'_> {
-        let (control, stack) = (&self.called.control, &self.stack);
-        let from_outside = Visit { control, stack, delay: None, is_free: false, inside: None };
-        self.control.as_ref().map_or(from_outside, |control| control.visit())
+        let from_outside = Visit { who: self, delay: None, is_free: false, inside: None };
+        self.control.map_or(from_outside, Control::visit)
     }
 
     /// It leaves its caller, now or when it may.
-    pub(super) fn leaves<'a>(
-        &'a self,
-        satellite: &'a Handle,
-        arrival: Arrival,
-    ) -> Step<'a, (Passed, EventNumber)> {
-        satellite.pass(self.leaving(), arrival, || self.departure())
+    pub(super) fn leaves(&self, arrival: Arrival) -> Step<'_, (Passed, EventNumber)> {
+        self.satellite.pass(self.leaving(), arrival, || self.departure())
     }
 
     /// It has left.
     pub(super) fn has_left(&mut self, (passed, sent): (Passed, EventNumber), now: RealTime) {
         let Passed { delay, is_free } = passed;
-        if let Some(control) = &self.control {
+        if let Some(control) = self.control {
             control.went_on(passed);
         }
-        self.left = Left { at: now - delay, delay, is_free, sent };
+        self.edit(|meta| meta.left = Left { at: now - delay, delay, is_free, sent });
     }
 
-    pub(super) fn meta(&self, satellite: &Handle, hello: Option<Hello>) -> RequestMeta {
-        let (satellite, at, delay) = (satellite.clone(), self.left.at, self.left.delay);
-        RequestMeta {
-            stack: self.stack.clone(),
-            call: self.called.clone(),
-            delay: SentDelay::Leaves { satellite, at, delay },
-            is_free: self.left.is_free,
-            remaining_nanos: u64::try_from(self.remaining.as_nanos()).unwrap_or(u64::MAX),
-            sent: self.left.sent,
-            hello,
+    /// With which delay it comes back, and whether the user has let it go on anyway. An error
+    /// that was made outside the handler's wrapper has no delay. It may come from whoever is
+    /// furthest behind.
+    #[inline]
+    pub(super) fn comes_back(&self, answer: Option<&ResponseMeta>) -> Passed {
+        let Left { at, delay, is_free, .. } = self.meta.left;
+        match answer {
+            Some(answer) => Passed { delay: answer.delay, is_free: answer.is_free || is_free },
+            None => Passed { delay: self.own().floor.woken_by_anybody(at, delay), is_free },
         }
     }
 
-    /// An error that was made outside the handler's wrapper has no delay. It may come
-    /// from whoever is furthest behind.
-    pub(super) fn coming_back(
-        &self,
-        satellite: &Handle,
-        answer: Option<&ResponseMeta>,
-    ) -> Visit<'_> {
-        let woken = || satellite.woken_by_anybody(self.left.at, self.left.delay);
-        let (delay, is_free) = answer.map_or_else(|| (woken(), false), |a| (a.delay, a.is_free));
-        Visit {
-            control: &self.called.control,
-            stack: &self.stack,
-            delay: Some(delay),
-            is_free: is_free || self.left.is_free,
-            inside: None,
-        }
+    /// The alarm for its deadline.
+    #[inline]
+    pub(super) fn alarm(&self) -> &Alarm {
+        &self.own().alarm
     }
 
-    pub(super) fn arm_deadline<'a>(&'a self, satellite: &'a Handle) -> Armed<'a> {
-        satellite.arm(TimerOf {
-            control: &self.called.control,
-            stack: &self.stack,
-            delay: self.left.delay,
-            due: self.left.at + self.remaining,
-            gate: Gate::Deadline,
-            is_free: false,
-        })
+    /// When its deadline passes, if nothing is held.
+    #[inline]
+    pub(super) fn due(&self) -> RealTime {
+        let Left { at, delay, .. } = self.meta.left;
+        (at + delay) + self.meta.remaining()
+    }
+
+    /// Its deadline, for which an alarm has been set unless this is a replay.
+    pub(super) fn deadline<'b>(&'b self, alarm: Option<SetAlarm<'b>>) -> Armed<'b> {
+        let Left { at, delay, .. } = self.meta.left;
+        let due = at + self.meta.remaining();
+        let timer = TimerOf { who: self, delay, due, gate: Gate::Deadline, is_free: false };
+        match alarm {
+            Some(alarm) => self.satellite.armed(timer, alarm),
+            None => self.satellite.arm(timer),
+        }
     }
 
     /// It is answered, or its deadline passes.
@@ -206,39 +202,46 @@ impl Call {
             biased;
             answered = answered => answered,
             delay = deadline.fired(expires) => {
-                let passed = Passed { delay, is_free: self.left.is_free };
+                let passed = Passed { delay, is_free: self.meta.left.is_free };
                 (passed, Err(RpcError::DeadlineExceeded))
             }
         }
     }
 
     /// Its caller goes on.
+    #[inline]
     pub(super) fn is_over(&self, passed: Passed) {
-        if let Some(control) = &self.control {
-            control.wake(self.left.at, passed.delay);
+        if let Some(control) = self.control {
+            control.wake(self.meta.left.at, passed.delay);
             control.is_free_from_now_on(passed.is_free);
         }
     }
 }
 
-/// Notes that a call was given up, if its future is dropped before the answer.
-pub(super) struct GivenUp<'a> {
-    pub(super) call: &'a Call,
-    pub(super) satellite: &'a Handle,
-    pub(super) is_answered: bool,
+impl Somebody for Call<'_> {
+    fn id(&self) -> ControlId {
+        // One without a name began here, with this call.
+        self.meta.control.id(|| self.satellite.name(), self.method())
+    }
+
+    fn stack(&self) -> Stack {
+        self.meta.stack.clone()
+    }
 }
 
+/// Notes that a call was given up, if its future is dropped before the answer.
+pub(super) struct GivenUp<'a>(pub(super) &'a Call<'a>);
+
 impl GivenUp<'_> {
-    pub(super) fn disarm(mut self) {
-        self.is_answered = true;
+    pub(super) fn disarm(self) {
+        mem::forget(self);
     }
 }
 
 impl Drop for GivenUp<'_> {
     fn drop(&mut self) {
-        if !self.is_answered {
-            let cancelled = || EventKind::Cancelled { call: self.call.id(), end: End::Caller };
-            self.satellite.note(self.call.left.delay, cancelled);
-        }
+        let Self(call) = self;
+        let cancelled = || EventKind::Cancelled { call: call.id(), end: End::Caller };
+        call.satellite.note(call.meta.left.delay, cancelled);
     }
 }

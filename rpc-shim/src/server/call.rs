@@ -1,23 +1,28 @@
 //! A call of a session, as its callee sees it.
 
+use std::future::poll_fn;
 use std::io;
 use std::mem;
-use std::time::Instant;
+use std::pin::Pin;
+use std::task::Poll;
 
 use ddbx_protocol::{
-    CallId, Delay, End as Side, EventKind, EventNumber, Gate, MethodName, ProcessIndex, RpcEvent,
-    VirtualTime,
+    CallId, Delay, End as Side, EventKind, EventNumber, Gate, RpcEvent, VirtualTime,
 };
-use ddbx_satellite::driver::{Armed, Arrival, Captured, Handle, Passed, Step, Visit};
+use ddbx_satellite::driver::{Alarm, Armed, Captured, Passed, Visit};
 use futures::future::Either;
 use serde::Serialize;
 use serde_json::Value;
 use tarpc::ServerError;
 
 use crate::capture;
-use crate::control::Present;
+use crate::control::{Control, Deadline, Present};
+use crate::deadlines::Now;
 use crate::envelope::{ResponseMeta, Traced, TracedResponse};
+use crate::naming::Method;
 use crate::pool::Room;
+
+const CALLED: &str = "a call brought it here";
 
 /// Marks the error with which a wrapped server ends a handler at its deadline.
 const DEADLINE: &str = "ddbx: the deadline has passed in virtual time";
@@ -27,12 +32,7 @@ const CANCELLED: &str = "ddbx: the call was given up, as recorded";
 
 pub(super) struct Call {
     pub(super) control: Present,
-    /// None from outside.
-    pub(super) delay: Option<Delay>,
-    /// As what it was sent, and by whom.
-    pub(super) sent: Option<(ProcessIndex, EventNumber)>,
-    /// Whether the caller has said who it is, and waits for the same.
-    pub(super) introduced: bool,
+    pub(super) is_from_outside: bool,
     /// Its arguments, for a breakpoint where it leaves.
     pub(super) args: Option<Box<Value>>,
 }
@@ -44,81 +44,145 @@ pub(super) struct End<T> {
     sent: EventNumber,
 }
 
-impl<T> End<T> {
-    pub(super) fn new(
-        outcome: Result<T, ServerError>,
-        (passed, sent): (Passed, EventNumber),
-    ) -> Self {
-        Self { outcome, delay: passed.delay, sent }
-    }
-}
-
 impl Call {
     fn id(&self) -> CallId {
-        let path = self.control.call.clone();
-        CallId { control: self.control.id(), path: path.expect("a call brought it here") }
+        let path = self.control.call().cloned();
+        CallId { control: self.control.id(), path: path.expect(CALLED) }
     }
 
-    fn method(&self) -> MethodName {
-        self.control.method.clone().expect("a call brought it here")
+    fn method(&self) -> &'static Method {
+        self.control.method.expect(CALLED)
     }
 
-    pub(super) fn gate(&self, event: RpcEvent) -> Gate {
-        Gate::Rpc(event, self.method())
+    fn gate(&self, event: RpcEvent) -> Gate {
+        Gate::Rpc(event, self.method().name.clone())
     }
 
     /// One from outside takes over the delay that it meets.
-    pub(super) fn visit(&self) -> Visit<'_> {
-        Visit { delay: self.delay, inside: None, ..self.control.visit() }
+    fn visit(&self) -> Visit<'_> {
+        let visit = self.control.visit();
+        Visit { delay: visit.delay.filter(|_| !self.is_from_outside), inside: None, ..visit }
     }
 
-    /// It enters the process, now or when it may.
-    pub(super) fn enters<'a>(
-        &'a self,
-        satellite: &'a Handle,
-        arrival: Arrival,
-    ) -> Step<'a, (Passed, EventNumber)> {
-        let controls = self.control.process().controls();
+    /// It enters the process when it may: the deadline that its handler is shown, and that
+    /// it has. A breakpoint may want to see it.
+    pub(super) async fn enters<Req: Serialize>(&mut self, request: &Req) -> Deadline {
+        let args = || Some(capture::args(self.control.process().controls(), request));
+        let seen = || Captured { args: args(), result: None };
+        let satellite = self.control.satellite();
+        let arrival = satellite.arrive(self.visit(), || self.gate(RpcEvent::Arrive), seen);
+        if satellite.meets(|| self.gate(RpcEvent::Return)) {
+            self.args = args().map(Box::new);
+        }
+        let (control, satellite) = (&self.control, self.control.satellite());
         let arrives = || EventKind::CallArrived {
             call: self.id(),
-            method: self.method(),
-            sent_as: self.sent.map(|(process, number)| controls.event_of(process, number)),
+            method: self.method().name.clone(),
+            sent_as: control.departure(),
         };
-        satellite.pass(self.visit(), arrival, arrives)
-    }
-
-    /// It is in the process: the deadline that its handler is shown, and that it has.
-    pub(super) fn is_in(&self, passed: Passed, now: Instant) -> (VirtualTime, Option<Instant>) {
-        self.control.went_on(passed);
-        let deadline = self.control.show_deadline(now);
-        self.control.is_in();
+        let (passed, _) = satellite.pass(self.visit(), arrival, arrives).await;
+        control.went_on(passed);
+        let deadline = control.show_deadline(Now::of(satellite));
+        control.is_in();
         deadline
     }
 
-    /// The handler has come to an end: its response leaves, now or when it may.
-    pub(super) fn leaves<T: Serialize>(
+    /// Its handler comes to an end before its deadline passes. Many do so at once: then no
+    /// alarm has to be set. In a replay there is none, and more to it: see [`Self::ends`].
+    #[inline]
+    pub(super) fn handled<'a, F: Future>(
+        &'a self,
+        mut handler: Pin<&'a mut F>,
+        alarm: &'a mut Option<Alarm>,
+        due: VirtualTime,
+    ) -> impl Future<Output = Option<F::Output>> + use<'a, F> {
+        let satellite = self.control.satellite();
+        let rings = move || satellite.alarm(due + self.control.delay());
+        poll_fn(move |context| {
+            if satellite.is_replay() {
+                return Poll::Ready(None);
+            }
+            match handler.as_mut().poll(context) {
+                Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+                Poll::Pending => {
+                    if alarm.is_none() {
+                        *alarm = rings();
+                    }
+                    let rang = alarm.as_ref().map(|alarm| alarm.poll_rang(context));
+                    rang.unwrap_or(Poll::Pending).map(|()| None)
+                }
+            }
+        })
+    }
+
+    /// Its deadline, for which an alarm may have been set.
+    pub(super) fn deadline(&self, due: VirtualTime, alarm: Option<Alarm>) -> Armed<'_> {
+        let timer = self.control.timer(due, Gate::Deadline);
+        match alarm {
+            Some(alarm) => self.control.satellite().armed(timer, alarm),
+            None => self.control.satellite().arm(timer),
+        }
+    }
+
+    /// Its response leaves, if there is one, nothing stands in its way and nobody wants to
+    /// know of it.
+    #[inline]
+    pub(super) fn ends_at_once<T>(
+        &self,
+        outcome: Option<Result<T, ServerError>>,
+    ) -> Result<End<T>, Option<Result<T, ServerError>>> {
+        let (delay, satellite) = (self.control.delay(), self.control.satellite());
+        match outcome {
+            Some(outcome) if satellite.open_at(self.method().groups) == Some(delay) => {
+                Ok(End { outcome, delay, sent: EventNumber::default() })
+            }
+            outcome => Err(outcome),
+        }
+    }
+
+    /// The same when it may, or its deadline passes first.
+    pub(super) fn ends<'a, T: Serialize + 'a>(
+        &'a self,
+        outcome: Option<Result<T, ServerError>>,
+        handler: impl Future<Output = Result<T, ServerError>> + 'a,
+        deadline: Armed<'a>,
+    ) -> Pin<Box<impl Future<Output = End<T>>>> {
+        let handled = async {
+            let outcome = match outcome {
+                Some(outcome) => outcome,
+                None => handler.await,
+            };
+            let left = self.leaves(&outcome).await;
+            End { outcome, delay: left.0.delay, sent: left.1 }
+        };
+        Box::pin(self.ends_or_expires(handled, deadline))
+    }
+
+    /// The handler has come to an end: its response leaves when it may.
+    async fn leaves<T: Serialize>(
         &self,
         outcome: &Result<T, ServerError>,
-    ) -> Step<'_, (Passed, EventNumber)> {
+    ) -> (Passed, EventNumber) {
         let (control, satellite) = (&self.control, self.control.satellite());
         let result = || Some(capture::result(control.process().controls(), outcome));
         let seen = || Captured { args: self.args.as_deref().cloned(), result: result() };
         let visit = control.visit();
         let arrival = satellite.arrive(visit, || self.gate(RpcEvent::Return), seen);
-        match satellite.pass(visit, arrival, || EventKind::ReturnSent { call: self.id() }) {
-            Either::Left(at_once) => Either::Left(at_once),
-            Either::Right(later) => Either::Right(Box::pin(async {
-                let _elsewhere = control.elsewhere();
+        let returns = || EventKind::ReturnSent { call: self.id() };
+        match satellite.pass(visit, arrival, returns) {
+            Either::Left(at_once) => at_once.into_inner(),
+            Either::Right(later) => {
+                let _elsewhere = Control::elsewhere(&***control);
                 let left = later.await;
                 control.went_on(left.0);
                 left
-            })),
+            }
         }
     }
 
     /// Its handler comes to an end, or its deadline passes; or, in a replay, it is given
     /// up where it was.
-    pub(super) async fn ends<T>(
+    async fn ends_or_expires<T>(
         &self,
         handled: impl Future<Output = End<T>>,
         mut deadline: Armed<'_>,
@@ -153,10 +217,12 @@ impl Call {
     }
 
     /// What goes back.
-    pub(super) fn answer<T>(&self, satellite: &Handle, end: End<T>) -> TracedResponse<T> {
+    #[inline]
+    pub(super) fn answer<T>(&self, end: End<T>) -> TracedResponse<T> {
         let End { outcome, delay, sent } = end;
+        let satellite = self.control.satellite();
         let (is_free, from) = (self.control.visit().is_free, satellite.process());
-        let name = self.introduced.then(|| satellite.name());
+        let name = self.control.was_introduced().then(|| satellite.name());
         let meta = Room::new(ResponseMeta { delay, is_free, from, sent, name });
         match outcome {
             Ok(response) => Traced::With(meta, response),

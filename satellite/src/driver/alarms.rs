@@ -3,16 +3,19 @@
 //! them in order: the satellite's thread looks through all of them when the earliest that
 //! there was may have come.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll};
+use std::thread::LocalKey;
 use std::time::Duration;
 
-use ddbx_protocol::RealTime;
+use ddbx_protocol::{ProcessIndex, RealTime};
 use futures::task::AtomicWaker;
 
 use crate::roster::Roster;
+use crate::shelf::{self, Kept, Shelves};
 
 /// How long the thread sleeps at least, however many moments come: to look through very
 /// many of them takes its time, too.
@@ -24,36 +27,41 @@ const NEVER: i64 = i64::MAX;
 /// It has come.
 const RANG: i64 = i64::MAX - 1;
 
-#[derive(Default)]
 pub(super) struct Alarms {
+    of: ProcessIndex,
     roster: Roster<Slot>,
     /// When the thread looks next.
-    looks_at: LooksAt,
+    looks_at: AtomicI64,
 }
 
-struct LooksAt(AtomicI64);
-
-impl Default for LooksAt {
-    fn default() -> Self {
-        Self(AtomicI64::new(NEVER))
-    }
-}
-
+/// Where an alarm is, or was and another will be. It keeps the last waker that it was given:
+/// to take that away would cost more than the little room of a task that is over.
 struct Slot {
+    of: ProcessIndex,
     at: AtomicI64,
     waker: AtomicWaker,
 }
 
-impl Default for Slot {
-    fn default() -> Self {
-        Self { at: AtomicI64::new(NEVER), waker: AtomicWaker::new() }
+thread_local! {
+    static SLOTS: Shelves<Slot> = const { RefCell::new(Vec::new()) };
+}
+
+impl Kept for Slot {
+    fn shelves() -> &'static LocalKey<Shelves<Self>> {
+        &SLOTS
     }
 }
 
 impl Alarms {
+    pub(super) fn new(of: ProcessIndex) -> Self {
+        Self { of, roster: Roster::new(of), looks_at: AtomicI64::new(NEVER) }
+    }
+
     /// One that is not set yet.
+    #[inline]
     pub(super) fn take(&self) -> Alarm {
-        Alarm(self.roster.take())
+        let (at, waker) = (AtomicI64::new(NEVER), AtomicWaker::new());
+        Alarm(Some(self.roster.take(|| Slot { of: self.of, at, waker })))
     }
 
     /// Sets it. True if the thread would sleep through it, and must be told.
@@ -61,30 +69,23 @@ impl Alarms {
     /// The thread forgets when it wanted to look, then looks, then decides when to look
     /// again. So of the thread and whoever sets an alarm at the same time at least one
     /// sees what the other has done.
+    #[inline]
     pub(super) fn set(&self, alarm: &Alarm, at: RealTime) -> bool {
         let at = at.as_nanos().min(RANG - 1);
-        alarm.0.at.store(at, Ordering::SeqCst);
-        at < self.looks_at.0.load(Ordering::SeqCst)
-            && at < self.looks_at.0.fetch_min(at, Ordering::SeqCst)
-    }
-
-    /// It is not needed any longer.
-    pub(super) fn give_back(&self, alarm: &Alarm) {
-        alarm.0.at.store(NEVER, Ordering::SeqCst);
-        // Whoever waited for it shall not be kept.
-        alarm.0.waker.take();
-        self.roster.give_back(alarm.0.clone());
+        alarm.slot().at.store(at, Ordering::SeqCst);
+        at < self.looks_at.load(Ordering::SeqCst)
+            && at < self.looks_at.fetch_min(at, Ordering::SeqCst)
     }
 
     /// Wakes whoever waits for a moment that has come, if it is time to look; when it is
     /// time to look again.
     pub(super) fn ring(&self, now: RealTime) -> Option<RealTime> {
         let now = now.as_nanos();
-        let looks_at = self.looks_at.0.load(Ordering::SeqCst);
+        let looks_at = self.looks_at.load(Ordering::SeqCst);
         if looks_at > now {
             return (looks_at != NEVER).then(|| RealTime::from_nanos(looks_at));
         }
-        self.looks_at.0.store(NEVER, Ordering::SeqCst);
+        self.looks_at.store(NEVER, Ordering::SeqCst);
         let mut next = NEVER;
         self.roster.for_each(|slot| {
             let at = slot.at.load(Ordering::SeqCst);
@@ -96,13 +97,13 @@ impl Alarms {
                 next = next.min(at);
             }
         });
-        let next = self.looks_at.0.fetch_min(next, Ordering::SeqCst).min(next);
+        let next = self.looks_at.fetch_min(next, Ordering::SeqCst).min(next);
         (next != NEVER).then(|| RealTime::from_nanos(next))
     }
 }
 
-/// A moment that somebody waits for.
-pub(super) struct Alarm(Arc<Slot>);
+/// A moment that somebody waits for, until this is dropped.
+pub struct Alarm(Option<Arc<Slot>>);
 
 impl Alarm {
     /// Waits until it has come.
@@ -110,13 +111,37 @@ impl Alarm {
         poll_fn(|context| self.poll_rang(context)).await
     }
 
-    pub(super) fn poll_rang(&self, context: &mut Context<'_>) -> Poll<()> {
-        let has_come = || self.0.at.load(Ordering::SeqCst) == RANG;
+    /// Whether it has come; if not, whoever asks is woken then.
+    #[inline]
+    pub fn poll_rang(&self, context: &mut Context<'_>) -> Poll<()> {
+        let slot = self.slot();
+        let has_come = || slot.at.load(Ordering::SeqCst) == RANG;
         if has_come() {
             return Poll::Ready(());
         }
-        self.0.waker.register(context.waker());
+        slot.waker.register(context.waker());
         if has_come() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// It is not to ring any longer.
+    #[inline]
+    pub(super) fn unset(&self) {
+        self.slot().at.store(NEVER, Ordering::Release);
+    }
+
+    #[inline]
+    fn slot(&self) -> &Slot {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Alarm {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(slot) = self.0.take() {
+            slot.at.store(NEVER, Ordering::Release);
+            shelf::keep(slot.of, slot);
+        }
     }
 }
 
@@ -137,11 +162,11 @@ mod tests {
 
     #[test]
     fn the_thread_is_told_only_of_what_it_would_sleep_through() {
-        let alarms = Alarms::default();
+        let alarms = Alarms::new(ProcessIndex(1));
         let (one, other) = (alarms.take(), alarms.take());
         assert!(alarms.set(&one, at(100)));
         assert!(!alarms.set(&other, at(200)));
-        alarms.give_back(&one);
+        drop(one);
         assert_eq!(alarms.ring(at(50)), Some(at(100)), "it does not look before its time");
         assert_eq!(alarms.ring(at(100)), Some(at(200)), "what was given back is not looked at");
         assert!(!rang(&other));
@@ -153,7 +178,7 @@ mod tests {
     /// None is lost, however they are set while the thread looks.
     #[test]
     fn all_of_them_ring() {
-        let alarms = Alarms::default();
+        let alarms = Alarms::new(ProcessIndex(1));
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -170,7 +195,7 @@ mod tests {
                             while !rang(&alarm) {
                                 std::hint::spin_loop();
                             }
-                            alarms.give_back(&alarm);
+                            drop(alarm);
                         }
                     })
                 })

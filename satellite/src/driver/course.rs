@@ -84,6 +84,7 @@ impl Handle {
         let replay = script.map(Replay::new);
         let baton = is_exact.then(Baton::default);
         let _ = self.0.course.set(Running { recorder, perturbation, replay, baton });
+        self.open(&self.lock());
         // From now on it is told how far the replay has come.
         let _ = self.0.wake.send(());
     }

@@ -169,12 +169,10 @@ async fn end_with(task: oneshot::Receiver<AbortHandle>, last: Ran) {
 }
 
 impl Handle {
-    /// Runs all that a control does in this process. It is pinned already: a future that
-    /// is handed on takes its room twice.
+    /// Runs all that a control does in this process, while others wait.
     pub async fn run<F: Future>(&self, mut control: Pin<&mut F>) -> F::Output {
-        let in_order = self.is_in_order();
         std::future::poll_fn(|context| {
-            let _polled = in_order.then(Polled::begin);
+            let _polled = Polled::begin();
             control.as_mut().poll(context)
         })
         .await
@@ -206,7 +204,9 @@ impl Handle {
         task
     }
 
-    fn is_in_order(&self) -> bool {
+    /// Whether others wait while a control runs.
+    #[inline]
+    pub fn is_in_order(&self) -> bool {
         self.is_replay() || self.baton().is_some()
     }
 

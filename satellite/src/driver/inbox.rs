@@ -75,6 +75,7 @@ impl Inbox {
             }
             FromCentral::Observe(observed) => {
                 handle.0.events.observe(observed);
+                handle.open(&handle.lock());
                 let _ = handle.0.wake.send(());
             }
             FromCentral::Ready | FromCentral::Heartbeat => {}

@@ -7,23 +7,24 @@ use std::sync::atomic::Ordering;
 
 use ddbx_protocol::attach::VALUE_BYTES_MAX;
 use ddbx_protocol::{
-    AllOn, BreakpointId, Condition, ControlId, Delay, EventKind, EventNumber, Gate, RealTime,
-    Stack, VirtualTime,
+    BreakpointId, Condition, ControlId, Delay, EventKind, EventNumber, Gate, RealTime, Stack,
 };
 use futures::future::{BoxFuture, Either};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::floor::woken;
 use super::{BUSY, Core, Handle, Waiting};
 use crate::logic::Verdict;
 use crate::logic::breakpoints::Groups;
-use crate::logic::clock;
 use crate::logic::strand::{Strand, StrandId};
 
-/// Somebody whose name is made when it is asked for.
-pub trait Named: Sync {
-    /// The name.
+/// Whoever comes to gates. Few of them must wait: so this is made when it is asked for.
+pub trait Somebody: Sync {
+    /// Whose control it is.
     fn id(&self) -> ControlId;
+    /// Where it may still have an effect.
+    fn stack(&self) -> Stack;
 }
 
 /// What mostly is there at once, and otherwise later.
@@ -32,10 +33,8 @@ pub type Step<'a, T> = Either<Ready<T>, BoxFuture<'a, T>>;
 /// Who comes to a gate.
 #[derive(Clone, Copy)]
 pub struct Visit<'a> {
-    /// Whose control.
-    pub control: &'a dyn Named,
-    /// Where it may still have an effect.
-    pub stack: &'a Stack,
+    /// Who.
+    pub who: &'a dyn Somebody,
     /// Its delay; none for a control from outside, which takes over one.
     pub delay: Option<Delay>,
     /// Whether the user has let it go on anyway.
@@ -80,13 +79,19 @@ fn bounded(value: &Value) -> String {
     }
 }
 
-impl Named for ControlId {
-    fn id(&self) -> ControlId {
-        self.clone()
-    }
-}
-
 impl Handle {
+    /// Whether all events with this delay, but those that breakpoints look out for, pass
+    /// without question, and nobody wants to know of them: then there is nothing else to be
+    /// done for them, and they have no numbers. The delay of others makes no difference if
+    /// they come from outside: they take this one over.
+    #[inline]
+    pub fn open_at(&self, groups: Groups) -> Option<Delay> {
+        let open_at = self.0.open_at.load(Ordering::Acquire);
+        let is_open =
+            open_at != BUSY && self.0.looked_out_for.load(Ordering::Acquire) & groups.0 == 0;
+        is_open.then(|| Delay::from_nanos(open_at))
+    }
+
     /// A strand comes to a gate. What a breakpoint would see is captured now, and
     /// only if one is there.
     pub fn arrive(
@@ -168,15 +173,6 @@ impl Handle {
         }
     }
 
-    /// The delay of a strand that has waited since its clock showed `began`, and was
-    /// woken by nobody knows whom: it is charged as if by whoever is furthest behind.
-    pub fn woken_by_anybody(&self, began: VirtualTime, delay: Delay) -> Delay {
-        match self.floor() {
-            floor if floor <= delay => delay,
-            floor => woken(self.now(), began, delay, floor),
-        }
-    }
-
     /// Whether a breakpoint waits for such an event.
     pub fn meets(&self, gate: impl FnOnce() -> Gate) -> bool {
         let groups = self.0.looked_out_for.load(Ordering::Acquire);
@@ -200,7 +196,7 @@ impl Handle {
         // In a replay the order is known: only what the user holds waits.
         let strand = Strand {
             is_free: visit.is_free || self.is_replay(),
-            ..Strand::new(self.new_strand(), visit.stack.clone(), delay)
+            ..Strand::new(self.new_strand(), visit.who.stack(), delay)
         };
         Arrived { strand, gate, captured, conditions }
     }
@@ -209,7 +205,7 @@ impl Handle {
         let Arrived { mut strand, gate, captured, conditions } = arrived;
         if let Some(captured) = captured.as_ref().filter(|_| !conditions.is_empty()) {
             let watched = self.0.report.watched();
-            let who = (self.name(), &visit.control.id());
+            let who = (self.name(), &visit.who.id());
             strand.met = self.0.conditions.holding(conditions, captured, watched, who).await;
         }
         let (resume, resumed) = oneshot::channel();
@@ -228,7 +224,7 @@ impl Handle {
                 self.drain(&mut core);
                 return Passed { delay, is_free: false };
             }
-            let control = visit.control.id();
+            let control = visit.who.id();
             core.standing.insert(strand.id, Waiting { resume, control, captured, told: false });
             self.drain(&mut core);
         }
@@ -250,11 +246,6 @@ impl Core {
         let woken = woken(now, since - delay, delay, self.satellite.floor());
         self.satellite.handle_wake_inside(now, id, woken)
     }
-}
-
-fn woken(now: RealTime, began: VirtualTime, delay: Delay, floor: Delay) -> Delay {
-    let floor = floor.max(delay);
-    clock::wake(now, began, now - floor, [delay, floor], &AllOn)
 }
 
 /// Somebody at a gate.

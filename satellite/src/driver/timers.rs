@@ -6,19 +6,17 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ddbx_protocol::session::HEARTBEAT;
-use ddbx_protocol::{Delay, EventKind, Gate, Stack, VirtualTime};
+use ddbx_protocol::{Delay, EventKind, Gate, RealTime, VirtualTime};
 
 use super::alarms::Alarm;
-use super::pass::{Arrived, Named, Visit};
+use super::pass::{Arrived, Somebody, Visit};
 use super::{Captured, Handle};
 use crate::logic::strand::Strand;
 
 /// A timer on the clock of a control.
 pub struct TimerOf<'a> {
     /// Whose.
-    pub control: &'a dyn Named,
-    /// Where the control may still have an effect.
-    pub stack: &'a Stack,
+    pub who: &'a dyn Somebody,
     /// Its delay.
     pub delay: Delay,
     /// When the timer runs out.
@@ -34,51 +32,124 @@ impl Handle {
     /// A timer on a strand's clock. Awaiting it yields the strand's delay when it
     /// has run out and was allowed to; dropping it disarms it.
     pub fn arm<'a>(&'a self, timer: TimerOf<'a>) -> Armed<'a> {
-        let runs = match self.is_replay() {
-            true => Runs::InTurn(timer.due.since(self.now() - timer.delay)),
-            false => Runs::Set(self.0.alarms.take()),
+        let runs = match self.alarm(timer.due + timer.delay) {
+            Some(alarm) => Runs::Set(alarm),
+            None => Runs::InTurn(timer.due.since(self.now() - timer.delay)),
         };
-        let armed = Armed { satellite: self, timer, runs };
-        armed.set(Duration::ZERO);
-        armed
+        Armed { satellite: self, timer, runs }
+    }
+
+    /// The same, if an alarm has been set for it.
+    pub fn armed<'a>(&'a self, timer: TimerOf<'a>, alarm: impl Into<Runs<'a>>) -> Armed<'a> {
+        Armed { satellite: self, timer, runs: alarm.into() }
+    }
+
+    /// An alarm at this moment; none in a replay, where timers run out when they did.
+    #[inline]
+    pub fn alarm(&self, at: RealTime) -> Option<Alarm> {
+        (!self.is_replay()).then(|| {
+            let alarm = self.new_alarm();
+            self.set(&alarm, at);
+            alarm
+        })
+    }
+
+    /// The same for an alarm of one's own.
+    #[inline]
+    pub fn set_own<'a>(&self, alarm: &'a Alarm, at: RealTime) -> Option<SetAlarm<'a>> {
+        (!self.is_replay()).then(|| {
+            self.set(alarm, at);
+            SetAlarm(alarm)
+        })
+    }
+
+    /// An alarm that is not set yet.
+    pub fn new_alarm(&self) -> Alarm {
+        self.0.alarms.take()
+    }
+
+    #[inline]
+    fn set(&self, alarm: &Alarm, at: RealTime) {
+        if self.0.alarms.set(alarm, at) {
+            let _ = self.0.wake.send(());
+        }
     }
 }
 
-/// What a future comes to before the moment of a timer has come. Then, and in a replay,
-/// there is more to it: see [`Armed::fired`].
-pub async fn before<F: Future>(timer: &Armed<'_>, mut future: Pin<&mut F>) -> Option<F::Output> {
-    let Runs::Set(alarm) = &timer.runs else { return None };
-    poll_fn(|context| match future.as_mut().poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => alarm.poll_rang(context).map(|()| None),
+/// An alarm that is set until this is dropped.
+pub struct SetAlarm<'a>(&'a Alarm);
+
+impl Drop for SetAlarm<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.unset();
+    }
+}
+
+/// What a future comes to before an alarm rings. Then, and in a replay, there is more to it:
+/// see [`Armed::fired`].
+pub fn before<'a, F: Future>(
+    alarm: Option<&'a SetAlarm<'_>>,
+    mut future: Pin<&'a mut F>,
+) -> impl Future<Output = Option<F::Output>> + use<'a, F> {
+    poll_fn(move |context| {
+        let Some(SetAlarm(alarm)) = alarm else { return Poll::Ready(None) };
+        match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => alarm.poll_rang(context).map(|()| None),
+        }
     })
-    .await
 }
 
 /// A timer that is running.
 pub struct Armed<'a> {
     satellite: &'a Handle,
     timer: TimerOf<'a>,
-    runs: Runs,
+    runs: Runs<'a>,
 }
 
-enum Runs {
+/// How it runs.
+pub enum Runs<'a> {
     /// By the clock of its strand.
     Set(Alarm),
+    /// The same, with an alarm of somebody else.
+    Lent(SetAlarm<'a>),
     /// In a replay, and for so long: it runs out when it did. One that did not is set
     /// when all has happened again.
     InTurn(Duration),
 }
 
+impl From<Alarm> for Runs<'_> {
+    fn from(alarm: Alarm) -> Self {
+        Self::Set(alarm)
+    }
+}
+
+impl<'a> From<SetAlarm<'a>> for Runs<'a> {
+    fn from(alarm: SetAlarm<'a>) -> Self {
+        Self::Lent(alarm)
+    }
+}
+
+impl Runs<'_> {
+    fn alarm(&self) -> Option<&Alarm> {
+        match self {
+            Self::Set(alarm) => Some(alarm),
+            Self::Lent(SetAlarm(alarm)) => Some(alarm),
+            Self::InTurn(_) => None,
+        }
+    }
+}
+
 impl Armed<'_> {
     /// Waits until it has run out, which is this event; the delay of its strand then.
     pub async fn fired(&mut self, event: impl FnOnce() -> EventKind) -> Delay {
-        match &self.runs {
-            Runs::Set(alarm) => {
+        match self.runs.alarm() {
+            Some(alarm) => {
                 alarm.rang().await;
                 Box::pin(self.comes_due(event)).await
             }
-            Runs::InTurn(_) => Box::pin(self.has_its_turn(event())).await,
+            None => Box::pin(self.has_its_turn(event())).await,
         }
     }
 
@@ -93,7 +164,7 @@ impl Armed<'_> {
             }
             let is_deadline = self.timer.gate == Gate::Deadline;
             self.set(if is_deadline { HEARTBEAT } else { Duration::ZERO });
-            let Runs::Set(alarm) = &self.runs else { break };
+            let Some(alarm) = self.runs.alarm() else { break };
             alarm.rang().await;
         }
         self.satellite.note_alone(self.timer.delay, event).await;
@@ -101,12 +172,12 @@ impl Armed<'_> {
     }
 
     async fn passes(&self) -> Delay {
-        let TimerOf { control, stack, delay, is_free, .. } = self.timer;
+        let TimerOf { who, delay, is_free, .. } = self.timer;
         let gate = self.timer.gate.clone();
-        let strand = Strand::new(self.satellite.new_strand(), stack.clone(), delay);
+        let strand = Strand::new(self.satellite.new_strand(), who.stack(), delay);
         let strand = Strand { is_branch: true, is_free, ..strand };
         let arrived = Arrived { strand, gate, captured: None::<Captured>, conditions: Vec::new() };
-        let visit = Visit { control, stack, delay: Some(delay), is_free, inside: None };
+        let visit = Visit { who, delay: Some(delay), is_free, inside: None };
         self.satellite.stand(visit, arrived).await.delay
     }
 
@@ -121,10 +192,10 @@ impl Armed<'_> {
         }
         if let Runs::InTurn(length) = self.runs {
             self.timer.due = (self.satellite.now() - self.timer.delay) + length;
-            self.runs = Runs::Set(self.satellite.0.alarms.take());
+            self.runs = Runs::Set(self.satellite.new_alarm());
             self.set(Duration::ZERO);
         }
-        if let Runs::Set(alarm) = &self.runs {
+        if let Some(alarm) = self.runs.alarm() {
             alarm.rang().await;
         }
         self.comes_due(|| event).await
@@ -132,18 +203,8 @@ impl Armed<'_> {
 
     /// Sets it for when it is due, or some time later.
     fn set(&self, more: Duration) {
-        let Runs::Set(alarm) = &self.runs else { return };
-        let at = self.timer.due + self.timer.delay + more;
-        if self.satellite.0.alarms.set(alarm, at) {
-            let _ = self.satellite.0.wake.send(());
-        }
-    }
-}
-
-impl Drop for Armed<'_> {
-    fn drop(&mut self) {
-        if let Runs::Set(alarm) = &self.runs {
-            self.satellite.0.alarms.give_back(alarm);
+        if let Some(alarm) = self.runs.alarm() {
+            self.satellite.set(alarm, self.timer.due + self.timer.delay + more);
         }
     }
 }

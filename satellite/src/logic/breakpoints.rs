@@ -104,7 +104,8 @@ impl Groups {
         }
     }
 
-    fn of(name: &str) -> Self {
+    /// The group of a method or a point.
+    pub fn of(name: &str) -> Self {
         let fold = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
         Self(1 << (((hash >> 32) ^ hash) % 64))

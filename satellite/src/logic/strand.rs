@@ -3,7 +3,7 @@
 use ddbx_protocol::{BreakpointId, Delay, Stack};
 
 /// A strand's number in the process where it is now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StrandId(pub u64);
 
 /// What carries a delay: a call in flight with its handler, a timer, a

@@ -1,0 +1,150 @@
+//! What the debugger adds to messages. On the wire it is [packed](super::packed).
+
+use std::cell::RefCell;
+use std::fmt;
+use std::thread::LocalKey;
+use std::time::Duration;
+
+use ddbx_protocol::{CallPath, Delay, EventNumber, ProcessIndex, ProcessName, Stack, VirtualTime};
+use ddbx_satellite::driver::{Alarm, Floor};
+use ddbx_satellite::shelf::{Kept, Shelves};
+use serde::{Deserialize, Serialize};
+
+use crate::naming::{Method, Name};
+use crate::pool::{Pooled, Reused, Rooms};
+
+/// What travels with a request, and what its caller keeps of it.
+pub struct RequestMeta {
+    /// The processes that wait for the call, the outermost first.
+    pub(crate) stack: Stack,
+    /// Whose call.
+    pub(crate) control: Name,
+    /// Which of its calls.
+    pub(crate) path: CallPath,
+    /// How it has left its caller.
+    pub(crate) left: Left,
+    /// What is left of the deadline, in nanoseconds of virtual time.
+    pub(crate) remaining_nanos: u64,
+    /// Who calls, until something has come back over the connection. (A request of
+    /// its own would be seen by hooks around the wrapper, and count in tarpc's limits.)
+    pub(crate) hello: Option<Hello>,
+    /// Only its caller knows the rest.
+    pub(crate) own: Option<Own>,
+}
+
+/// How a call has left its caller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// What its clock showed.
+    pub(crate) at: VirtualTime,
+    /// The delay of the strand.
+    pub(crate) delay: Delay,
+    /// Whether the user has let it go on anyway.
+    pub(crate) is_free: bool,
+    /// The departure that this is, in the last process of the stack; 0 if nobody wanted to
+    /// know of it.
+    pub(crate) sent: EventNumber,
+}
+
+/// What the caller of a request knows of it.
+pub(crate) struct Own {
+    pub(crate) of: ProcessIndex,
+    pub(crate) floor: Floor,
+    /// For its deadline.
+    pub(crate) alarm: Alarm,
+    pub(crate) method: &'static Method,
+    /// What tells it from others that are begun beside it, in a recording.
+    pub(crate) content: u16,
+}
+
+impl Default for RequestMeta {
+    fn default() -> Self {
+        Self {
+            stack: Stack::default(),
+            control: Name::default(),
+            path: CallPath::root(0),
+            left: Left::default(),
+            remaining_nanos: 0,
+            hello: None,
+            own: None,
+        }
+    }
+}
+
+impl RequestMeta {
+    /// The delay of the strand. A request that leaves its caller may still wait in tarpc's own
+    /// queue for others to be answered: what that costs is known when it is really sent.
+    pub(crate) fn delay(&self) -> Delay {
+        match &self.own {
+            Some(own) => own.floor.woken_by_anybody(self.left.at, self.left.delay),
+            None => self.left.delay,
+        }
+    }
+
+    /// What is left of the deadline, in virtual time.
+    pub(crate) fn remaining(&self) -> Duration {
+        Duration::from_nanos(self.remaining_nanos)
+    }
+}
+
+impl fmt::Debug for RequestMeta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {} after {:?}", self.control, self.path, self.delay())
+    }
+}
+
+/// For whom requests are kept that came over a wire: for no process of this program.
+pub(super) const FROM_ELSEWHERE: ProcessIndex = ProcessIndex(0);
+
+impl Reused for RequestMeta {
+    fn of(&self) -> ProcessIndex {
+        self.own.as_ref().map_or(FROM_ELSEWHERE, |own| own.of)
+    }
+}
+
+/// What travels with a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseMeta {
+    /// The delay of the strand.
+    pub(crate) delay: Delay,
+    /// Whether the user has let it go on anyway.
+    pub(crate) is_free: bool,
+    /// Who answers.
+    pub(crate) from: ProcessIndex,
+    /// The departure that this is there.
+    pub(crate) sent: EventNumber,
+    /// Its name, if the caller has introduced itself.
+    pub(crate) name: Option<ProcessName>,
+}
+
+/// How a connection introduces itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    /// The caller's name in the session.
+    pub(crate) name: ProcessName,
+    /// The connection, counted by the caller.
+    pub(crate) connection: u32,
+    /// Its beginning there.
+    pub(crate) connected: EventNumber,
+    /// Which of the names that the caller has had: it may get another one. Others need not
+    /// know.
+    #[serde(skip)]
+    pub(crate) names_had: u64,
+}
+
+thread_local! {
+    static OF_REQUESTS: Shelves<RequestMeta> = const { RefCell::new(Vec::new()) };
+    static OF_RESPONSES: Rooms<ResponseMeta> = const { RefCell::new(Vec::new()) };
+}
+
+impl Kept for RequestMeta {
+    fn shelves() -> &'static LocalKey<Shelves<Self>> {
+        &OF_REQUESTS
+    }
+}
+
+impl Pooled for ResponseMeta {
+    fn rooms() -> &'static LocalKey<Rooms<Self>> {
+        &OF_RESPONSES
+    }
+}

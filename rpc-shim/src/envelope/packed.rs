@@ -1,0 +1,342 @@
+//! Metadata on the wire. It goes with every message: so, except in formats for people, it is
+//! a string of bytes, which costs less to write and to read than its fields one by one.
+
+use std::fmt;
+
+use ddbx_protocol::session::STACK_MAX;
+use ddbx_protocol::{
+    CallPath, ControlId, Delay, EventNumber, ProcessIndex, ProcessName, Stack, VirtualTime,
+};
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use smallvec::SmallVec;
+
+use super::meta::{FROM_ELSEWHERE, Hello, Left, RequestMeta, ResponseMeta};
+use crate::naming::Name;
+use crate::pool::{Room, Shared};
+
+/// Room for what nearly all messages have.
+type Bytes = SmallVec<[u8; 128]>;
+
+const IS_FREE: u8 = 1;
+/// A request that says who calls, and a response that says who answers.
+const INTRODUCES: u8 = 2;
+/// A control that has a name.
+const IS_NAMED: u8 = 4;
+
+/// What is wrong with bytes that are no metadata.
+const DAMAGED: &str = "what ddbx adds to a message is damaged, or of another version of ddbx";
+
+impl RequestMeta {
+    fn pack(&self) -> Bytes {
+        let (name, hash, nth) = match &self.control {
+            Name::Known(id) => (Some(id), 0, 0),
+            Name::Root { hash, nth } => (None, *hash, *nth),
+        };
+        let (stack, path) = (&*self.stack.0, self.path.numbers());
+        let mut fixed = Fixed::<41>::default();
+        fixed.put([flag(self.left.is_free, IS_FREE)
+            | flag(self.hello.is_some(), INTRODUCES)
+            | flag(name.is_some(), IS_NAMED)]);
+        fixed.put(self.delay().as_nanos().to_le_bytes());
+        fixed.put(self.remaining_nanos.to_le_bytes());
+        fixed.put(self.left.sent.0.to_le_bytes());
+        fixed.put(hash.to_le_bytes());
+        fixed.put(nth.to_le_bytes());
+        // Neither can be longer than this.
+        fixed.put((stack.len() as u16).to_le_bytes());
+        fixed.put((path.len() as u16).to_le_bytes());
+        let mut bytes = Bytes::from_slice(&fixed.bytes);
+        stack.iter().for_each(|process| bytes.extend_from_slice(&process.0.to_le_bytes()));
+        path.iter().for_each(|nth| bytes.extend_from_slice(&nth.to_le_bytes()));
+        name.into_iter().for_each(|name| put_text(&mut bytes, name.as_str()));
+        if let Some(hello) = &self.hello {
+            put_text(&mut bytes, hello.name.as_str());
+            bytes.extend_from_slice(&hello.connection.to_le_bytes());
+            bytes.extend_from_slice(&hello.connected.0.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn unpack(&mut self, bytes: &[u8]) -> Option<()> {
+        let mut from = Unpacked(bytes);
+        let [flags] = from.take()?;
+        let delay = Delay::from_nanos(from.number()?);
+        self.remaining_nanos = from.number()?;
+        let sent = EventNumber(from.number()?);
+        let is_free = flags & IS_FREE != 0;
+        self.left = Left { at: VirtualTime::default(), delay, is_free, sent };
+        self.control = Name::Root { hash: from.number()?, nth: u32::from_le_bytes(from.take()?) };
+        let [stack, path] = [from.take()?, from.take()?].map(u16::from_le_bytes).map(usize::from);
+        if stack > STACK_MAX + 1 || path > CallPath::DEPTH_MAX {
+            return None;
+        }
+        self.stack.0.clear();
+        for _ in 0..stack {
+            self.stack.0.push(ProcessIndex(from.number()?));
+        }
+        let mut numbers = SmallVec::<[u32; 4]>::new();
+        for _ in 0..path {
+            numbers.push(u32::from_le_bytes(from.take()?));
+        }
+        self.path = CallPath::new(&numbers)?;
+        if flags & IS_NAMED != 0 {
+            self.control = ControlId::new(from.text()?).ok()?.into();
+        }
+        self.hello = match flags & INTRODUCES != 0 {
+            true => Some(Hello {
+                name: ProcessName::new(from.text()?).ok()?,
+                connection: u32::from_le_bytes(from.take()?),
+                connected: EventNumber(from.number()?),
+                names_had: 0,
+            }),
+            false => None,
+        };
+        self.own = None;
+        from.0.is_empty().then_some(())
+    }
+}
+
+impl ResponseMeta {
+    fn pack(&self) -> Bytes {
+        let mut fixed = Fixed::<25>::default();
+        fixed.put([flag(self.is_free, IS_FREE) | flag(self.name.is_some(), INTRODUCES)]);
+        fixed.put(self.delay.as_nanos().to_le_bytes());
+        fixed.put(self.from.0.to_le_bytes());
+        fixed.put(self.sent.0.to_le_bytes());
+        let mut bytes = Bytes::from_slice(&fixed.bytes);
+        self.name.iter().for_each(|name| put_text(&mut bytes, name.as_str()));
+        bytes
+    }
+
+    fn unpack(bytes: &[u8]) -> Option<Self> {
+        let mut from = Unpacked(bytes);
+        let [flags] = from.take()?;
+        let meta = Self {
+            delay: Delay::from_nanos(from.number()?),
+            is_free: flags & IS_FREE != 0,
+            from: ProcessIndex(from.number()?),
+            sent: EventNumber(from.number()?),
+            name: match flags & INTRODUCES != 0 {
+                true => Some(ProcessName::new(from.text()?).ok()?),
+                false => None,
+            },
+        };
+        from.0.is_empty().then_some(meta)
+    }
+}
+
+fn flag(is_set: bool, flag: u8) -> u8 {
+    if is_set { flag } else { 0 }
+}
+
+fn put_text(bytes: &mut Bytes, text: &str) {
+    // Names are shorter than this.
+    bytes.extend_from_slice(&(text.len() as u16).to_le_bytes());
+    bytes.extend_from_slice(text.as_bytes());
+}
+
+/// The part that every message has, which is put together in one place.
+struct Fixed<const LENGTH: usize> {
+    bytes: [u8; LENGTH],
+    filled: usize,
+}
+
+impl<const LENGTH: usize> Default for Fixed<LENGTH> {
+    fn default() -> Self {
+        Self { bytes: [0; LENGTH], filled: 0 }
+    }
+}
+
+impl<const LENGTH: usize> Fixed<LENGTH> {
+    #[inline]
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        self.bytes[self.filled..self.filled + N].copy_from_slice(&bytes);
+        self.filled += N;
+    }
+}
+
+/// What has not been read yet.
+struct Unpacked<'a>(&'a [u8]);
+
+impl<'a> Unpacked<'a> {
+    #[inline]
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    #[inline]
+    fn number(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        let length = u16::from_le_bytes(self.take()?);
+        let (text, rest) = self.0.split_at_checked(usize::from(length))?;
+        self.0 = rest;
+        std::str::from_utf8(text).ok()
+    }
+}
+
+/// Reads what was packed.
+struct Read<T>(fn(&[u8]) -> Option<T>);
+
+impl<T> Visitor<'_> for Read<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("what ddbx adds to a message")
+    }
+
+    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<T, E> {
+        self.0(bytes).ok_or_else(|| E::custom(DAMAGED))
+    }
+}
+
+/// A request's metadata for people.
+#[derive(Serialize, Deserialize)]
+struct Request<S, N, P, H> {
+    stack: S,
+    control: N,
+    path: P,
+    delay: Delay,
+    is_free: bool,
+    remaining_nanos: u64,
+    sent: EventNumber,
+    hello: H,
+}
+
+impl Serialize for RequestMeta {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !serializer.is_human_readable() {
+            return serializer.serialize_bytes(&self.pack());
+        }
+        let request = Request {
+            stack: &self.stack,
+            control: &self.control,
+            path: &self.path,
+            delay: self.delay(),
+            is_free: self.left.is_free,
+            remaining_nanos: self.remaining_nanos,
+            sent: self.left.sent,
+            hello: &self.hello,
+        };
+        request.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Shared<RequestMeta> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return deserializer.deserialize_bytes(Read(|bytes| {
+                let mut is_read = None;
+                let meta = Self::new(FROM_ELSEWHERE, |meta| is_read = meta.unpack(bytes));
+                is_read.map(|()| meta)
+            }));
+        }
+        let read = Request::<Stack, Name, CallPath, Option<Hello>>::deserialize(deserializer)?;
+        Ok(Self::new(FROM_ELSEWHERE, |meta| {
+            let Request { stack, control, path, delay, is_free, remaining_nanos, sent, hello } =
+                read;
+            let left = Left { at: VirtualTime::default(), delay, is_free, sent };
+            *meta = RequestMeta { stack, control, path, left, remaining_nanos, hello, own: None };
+        }))
+    }
+}
+
+/// A response's metadata for people.
+#[derive(Serialize, Deserialize)]
+struct Response<N> {
+    delay: Delay,
+    is_free: bool,
+    from: ProcessIndex,
+    sent: EventNumber,
+    name: N,
+}
+
+impl Serialize for ResponseMeta {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !serializer.is_human_readable() {
+            return serializer.serialize_bytes(&self.pack());
+        }
+        let Self { delay, is_free, from, sent, name } = self;
+        let (delay, is_free, from, sent) = (*delay, *is_free, *from, *sent);
+        Response { delay, is_free, from, sent, name }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Room<ResponseMeta> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return deserializer.deserialize_bytes(Read(ResponseMeta::unpack)).map(Self::new);
+        }
+        let read = Response::<Option<ProcessName>>::deserialize(deserializer)?;
+        let Response { delay, is_free, from, sent, name } = read;
+        Ok(Self::new(ResponseMeta { delay, is_free, from, sent, name }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bincode::Options as _;
+
+    use super::*;
+
+    fn request(control: Name, hello: Option<Hello>) -> Shared<RequestMeta> {
+        Shared::new(FROM_ELSEWHERE, |meta: &mut RequestMeta| {
+            meta.stack = Stack::home(ProcessIndex(7)).call(ProcessIndex(u64::MAX));
+            meta.control = control;
+            meta.path = CallPath::root(3).child(1);
+            let (delay, sent) = (Delay::from_nanos(5), EventNumber(9));
+            meta.left = Left { at: VirtualTime::default(), delay, is_free: true, sent };
+            meta.remaining_nanos = 1 << 40;
+            meta.hello = hello;
+        })
+    }
+
+    fn requests() -> [Shared<RequestMeta>; 2] {
+        let name = ProcessName::new("shop").unwrap();
+        let connected = EventNumber(2);
+        let hello = Some(Hello { name, connection: 4, connected, names_had: 0 });
+        let known = ControlId::new("shop/main").unwrap().into();
+        [request(Name::Root { hash: 11, nth: 2 }, None), request(known, hello)]
+    }
+
+    /// All of it, as text.
+    fn told(meta: &RequestMeta) -> String {
+        serde_json::to_string(meta).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for meta in requests() {
+            let bytes = bincode::DefaultOptions::new().serialize(&meta).unwrap();
+            let read: Shared<RequestMeta> =
+                bincode::DefaultOptions::new().deserialize(&bytes).unwrap();
+            assert_eq!(told(&read), told(&meta));
+            let read: Shared<RequestMeta> = serde_json::from_str(&told(&meta)).unwrap();
+            assert_eq!(told(&read), told(&meta));
+        }
+        let meta = ResponseMeta {
+            delay: Delay::from_nanos(8),
+            is_free: false,
+            from: ProcessIndex(1),
+            sent: EventNumber(6),
+            name: ProcessName::new("stock").ok(),
+        };
+        assert_eq!(ResponseMeta::unpack(&meta.pack()), Some(meta));
+    }
+
+    #[test]
+    fn what_is_damaged_is_refused() {
+        for meta in requests() {
+            let bytes = meta.pack();
+            let mut read = RequestMeta::default();
+            assert!((0..bytes.len()).all(|length| read.unpack(&bytes[..length]).is_none()));
+            assert!(read.unpack(&[&bytes[..], &[0]].concat()).is_none());
+            assert!(read.unpack(&bytes).is_some());
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What calls use again and again: each thread keeps some of it for later, so that calls
+//! neither make room for it nor wait for each other.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::thread::LocalKey;
+
+use ddbx_protocol::ProcessIndex;
+
+/// How many of a kind a thread keeps for a process. Of more than that at a time, room is
+/// made again.
+const KEPT_MAX: usize = 256;
+
+/// For how many processes it does. A program is one, and a test may be many.
+const PROCESSES_MAX: usize = 16;
+
+/// What a thread keeps of a kind.
+pub type Shelves<T> = RefCell<Vec<Shelf<T>>>;
+
+/// What it keeps for one process.
+pub struct Shelf<T> {
+    of: ProcessIndex,
+    kept: Vec<Arc<T>>,
+}
+
+/// Something that is kept. It must not lead to the process that it is kept for, which would
+/// never end then.
+pub trait Kept: Sized + 'static {
+    /// Where this thread keeps it.
+    #[doc(hidden)]
+    fn shelves() -> &'static LocalKey<Shelves<Self>>;
+}
+
+/// One that this thread has kept for a process.
+#[inline]
+pub fn take<T: Kept>(of: ProcessIndex) -> Option<Arc<T>> {
+    // A thread that ends keeps nothing.
+    let kept = T::shelves().try_with(|shelves| {
+        shelves.borrow_mut().iter_mut().find(|shelf| shelf.of == of)?.kept.pop()
+    });
+    kept.ok().flatten()
+}
+
+/// It is not in use any longer.
+#[inline]
+pub fn keep<T: Kept>(of: ProcessIndex, one: Arc<T>) {
+    let _ = T::shelves().try_with(|shelves| {
+        let mut shelves = shelves.borrow_mut();
+        match shelves.iter_mut().find(|shelf| shelf.of == of) {
+            Some(shelf) if shelf.kept.len() < KEPT_MAX => shelf.kept.push(one),
+            Some(_) => {}
+            None => {
+                let oldest = (shelves.len() == PROCESSES_MAX).then(|| shelves.remove(0));
+                shelves.push(Shelf { of, kept: vec![one] });
+                // What is dropped may look for a shelf itself.
+                drop(shelves);
+                drop(oldest);
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    thread_local! {
+        static SHELVES: Shelves<u8> = RefCell::default();
+    }
+
+    impl Kept for u8 {
+        fn shelves() -> &'static LocalKey<Shelves<Self>> {
+            &SHELVES
+        }
+    }
+
+    #[test]
+    fn what_was_kept_is_used_again_by_its_process() {
+        let (one, other) = (ProcessIndex(1), ProcessIndex(2));
+        assert_eq!(take::<u8>(one), None);
+        keep(one, Arc::new(1_u8));
+        keep(other, Arc::new(2_u8));
+        assert_eq!(take::<u8>(one).as_deref(), Some(&1));
+        assert_eq!(take::<u8>(one), None);
+        assert_eq!(take::<u8>(other).as_deref(), Some(&2));
+    }
+
+    #[test]
+    fn what_is_too_much_is_not_kept() {
+        let many = 2 * KEPT_MAX as u64;
+        (0..many).for_each(|_| keep(ProcessIndex(1), Arc::new(1_u8)));
+        assert_eq!(std::iter::from_fn(|| take::<u8>(ProcessIndex(1))).count(), KEPT_MAX);
+        (0..many).for_each(|of| keep(ProcessIndex(of), Arc::new(1_u8)));
+        assert!((0..many).filter_map(|of| take::<u8>(ProcessIndex(of))).count() <= PROCESSES_MAX);
+    }
+}
