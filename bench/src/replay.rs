@@ -42,7 +42,8 @@ pub fn run(args: &ReplayArgs, json: bool) -> bool {
     let verdicts = [
         known("the run itself, seconds", original.median).give_or_take(original.doubt()),
         at_most("replay, times as long as the run", ratio.median, RATIO_MAX)
-            .give_or_take(ratio.doubt()),
+            .give_or_take(ratio.doubt())
+            .ratio(),
     ];
     report(&verdicts, json)
 }

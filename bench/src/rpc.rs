@@ -12,7 +12,7 @@ use std::{env, fs};
 use clap::Args;
 use tokio::runtime::Builder;
 
-use crate::peers::{Method, Transport};
+use crate::peers::{Flavor, Method, Transport};
 use crate::session::OpenSession;
 use crate::stats::Spread;
 use crate::verdict::{print_json, report, skipped};
@@ -34,23 +34,27 @@ const DOUBT_MAX: f64 = 0.01;
 const ROUNDS_MIN: usize = 8;
 
 /// What the goals are about comes first.
-const CELLS: [Cell; 12] = [
-    cell(Transport::Tcp, Method::Echo, 64),
-    cell(Transport::Tcp, Method::Echo, 1),
-    cell(Transport::Tcp, Method::Put, 64),
-    cell(Transport::Tcp, Method::Put, 1),
-    cell(Transport::Unix, Method::Echo, 64),
-    cell(Transport::Unix, Method::Echo, 1),
-    cell(Transport::Unix, Method::Put, 64),
-    cell(Transport::Unix, Method::Put, 1),
-    cell(Transport::Memory, Method::Echo, 64),
-    cell(Transport::Memory, Method::Echo, 1),
-    cell(Transport::Memory, Method::Put, 64),
-    cell(Transport::Memory, Method::Put, 1),
+const CELLS: [Cell; 16] = [
+    cell(Flavor::MultiThread, Transport::Tcp, Method::Echo, 64),
+    cell(Flavor::MultiThread, Transport::Tcp, Method::Echo, 1),
+    cell(Flavor::CurrentThread, Transport::Tcp, Method::Echo, 64),
+    cell(Flavor::CurrentThread, Transport::Tcp, Method::Echo, 1),
+    cell(Flavor::MultiThread, Transport::Tcp, Method::Put, 64),
+    cell(Flavor::MultiThread, Transport::Tcp, Method::Put, 1),
+    cell(Flavor::MultiThread, Transport::Unix, Method::Echo, 64),
+    cell(Flavor::MultiThread, Transport::Unix, Method::Echo, 1),
+    cell(Flavor::MultiThread, Transport::Unix, Method::Put, 64),
+    cell(Flavor::MultiThread, Transport::Unix, Method::Put, 1),
+    cell(Flavor::MultiThread, Transport::Memory, Method::Echo, 64),
+    cell(Flavor::MultiThread, Transport::Memory, Method::Echo, 1),
+    cell(Flavor::MultiThread, Transport::Memory, Method::Put, 64),
+    cell(Flavor::MultiThread, Transport::Memory, Method::Put, 1),
+    cell(Flavor::CurrentThread, Transport::Memory, Method::Echo, 64),
+    cell(Flavor::CurrentThread, Transport::Memory, Method::Echo, 1),
 ];
 
-const fn cell(transport: Transport, method: Method, outstanding: usize) -> Cell {
-    Cell { transport, method, outstanding }
+const fn cell(flavor: Flavor, transport: Transport, method: Method, outstanding: usize) -> Cell {
+    Cell { flavor, transport, method, outstanding }
 }
 
 /// How to measure.

@@ -76,12 +76,14 @@ pub fn run(args: &ScaleArgs, json: bool) -> bool {
     let grows = |what: &str, of: fn(&Row) -> f64| {
         at_most(format!("{what}, 1,000 processes over 10"), growth(of), GROWTH_MAX)
             .give_or_take(chance(of))
+            .ratio()
     };
     let verdicts = [
         grows("time of a hold", |row| row.hold_micros),
         grows("time of a release", |row| row.release_micros),
         grows("central's CPU of both", |row| row.cpu_micros),
-        at_most("messages of both, 1,000 processes over 10", growth(|row| row.messages), 1.0),
+        at_most("messages of both, 1,000 processes over 10", growth(|row| row.messages), 1.0)
+            .ratio(),
         at_most("1,000 processes, central's MiB", many.memory_mib, MEMORY_MIB_MAX),
         at_most("1,000 processes, central's % of a core", many.rest_cpu_percent, REST_PERCENT_MAX),
         known("bytes of central per held call", many.held_call_bytes),
