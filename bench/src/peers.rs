@@ -78,8 +78,6 @@ pub enum Lane {
     Wrapped,
     /// Both sides wrapped, in processes in which breakpoints can be planted.
     Planted,
-    /// tarpc, but a third process is asked before each call.
-    Asks,
 }
 
 /// Where a lane of the server is entered.

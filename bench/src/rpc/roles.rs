@@ -2,17 +2,13 @@
 //! recorded, is for the environment to say, as it is with any program.
 
 use std::io;
-use std::path::Path;
 
 use ddbx::Process;
-use tarpc::client::{Channel, RpcError, stub::Stub};
-use tarpc::context::Context;
 use tarpc::transport::channel::unbounded;
-use tokio::net::UnixStream;
 
 use super::variants::PLANTED;
 use crate::peers::args::{ClientArgs, ServerArgs};
-use crate::peers::client::{Lanes, calls_with, channel, door, in_memory, streams};
+use crate::peers::client::{Lanes, calls_with, channel, door, streams};
 use crate::peers::runtimes::Runtimes;
 use crate::peers::server::{Server, execute, serve, serve_bare, stay};
 use crate::peers::transport::Entrance;
@@ -56,10 +52,6 @@ pub fn client(args: &ClientArgs) -> io::Result<()> {
                 let door = door(&doors, flavor, *lane)?;
                 wrap(&mut lanes, door, (caller, callee)).await?;
             }
-            if let Some(third) = &args.third {
-                let door = door(&doors, flavor, Lane::Bare)?;
-                ask(&mut lanes, Path::new(third), door).await?;
-            }
             io::Result::Ok(())
         })?;
     }
@@ -85,35 +77,3 @@ async fn wrap(
 }
 
 calls_with!(ddbx::Client<PeerRequest, PeerResponse>);
-calls_with!(Asks);
-
-/// The paper's protocol, as cheap as it can be: a third process is asked before each call,
-/// and always agrees.
-#[derive(Clone)]
-struct Asks {
-    third: PeerClient,
-    channel: Channel<PeerRequest, PeerResponse>,
-}
-
-impl Stub for Asks {
-    type Req = PeerRequest;
-    type Resp = PeerResponse;
-
-    async fn call(&self, ctx: Context, request: PeerRequest) -> Result<PeerResponse, RpcError> {
-        self.third.echo(ctx, 0).await?;
-        self.channel.call(ctx, request).await
-    }
-}
-
-async fn ask(lanes: &mut Lanes, third: &Path, door: &Door) -> io::Result<()> {
-    let third = PeerClient::from(channel!(UnixStream::connect(third).await?));
-    let (tcp, unix) = streams(door).await?;
-    let mut insert = |transport, channel| {
-        let asks = Asks { third: third.clone(), channel };
-        lanes.insert((door.flavor, transport, Lane::Asks), PeerClient::from(asks));
-    };
-    insert(Transport::Tcp, channel!(tcp));
-    insert(Transport::Unix, channel!(unix));
-    insert(Transport::Memory, in_memory());
-    Ok(())
-}
