@@ -454,7 +454,7 @@ impl Driver {
     /// Ends all that the user holds; how many that were.
     fn continue_everybody(&mut self) -> u64 {
         let paused: Vec<_> =
-            self.members.keys().copied().filter(|p| self.central.is_paused(*p)).collect();
+            self.central.paused().filter(|process| self.members.contains_key(process)).collect();
         for process in &paused {
             self.set_paused(*process, false);
         }
