@@ -123,6 +123,6 @@ fn svg(rows: &[Row]) -> String {
 
 /// Whether it is what ddbx does, not what others do.
 fn is_ours(variant: &str) -> bool {
-    use rpc::variants::{BREAKS, IDLE, RECORDS, RECORDS_EXACTLY, WITHOUT};
-    [WITHOUT, IDLE, BREAKS, RECORDS, RECORDS_EXACTLY].contains(&variant)
+    use rpc::variants::{BREAKS, IDLE, RECORDS, RECORDS_EXACTLY, RECORDS_PAYLOADS, WITHOUT};
+    [WITHOUT, IDLE, BREAKS, RECORDS, RECORDS_PAYLOADS, RECORDS_EXACTLY].contains(&variant)
 }

@@ -11,15 +11,20 @@ use clap::Args;
 use ddbx_protocol::control::{Reply, Request, Wanted};
 use tokio::runtime::Builder;
 
-use crate::peers::{Lane, Method, Transport};
+use crate::peers::{Flavor, Lane, Method, Transport};
 use crate::rpc::abba::{Cell, Rounds, Row};
 use crate::rpc::pair::{Pair, Setup};
 use crate::session::OpenSession;
 use crate::verdict::{at_least, known, report};
 
-const CELL: Cell = Cell { transport: Transport::Tcp, method: Method::Echo, outstanding: 64 };
+const CELL: Cell = cell(64);
 /// The call that is held.
-const HELD: Cell = Cell { transport: Transport::Tcp, method: Method::Echo, outstanding: 1 };
+const HELD: Cell = cell(1);
+
+const fn cell(outstanding: usize) -> Cell {
+    let (flavor, transport, method) = (Flavor::MultiThread, Transport::Tcp, Method::Echo);
+    Cell { flavor, transport, method, outstanding }
+}
 
 /// The second server of the session.
 const BREAKPOINT: &str = "server#2:Peer.echo@arrive";
@@ -48,17 +53,21 @@ pub fn run(args: &HoldsArgs, json: bool) -> bool {
     let verdicts = [
         known("before, calls/s", null.calls_per_second),
         known("nobody held, throughput over before (null)", null.throughput.median)
-            .give_or_take(chance),
+            .give_or_take(chance)
+            .ratio(),
         at_least("somebody held elsewhere, throughput over before", throughput, RATIO_MIN)
-            .give_or_take(chance),
+            .give_or_take(chance)
+            .ratio(),
         known("nobody held, CPU µs added per call (null)", null.cpu_micros_added.median)
             .give_or_take(null.cpu_micros_added.doubt()),
         known("somebody held elsewhere, CPU µs added per call", held.cpu_micros_added.median)
             .give_or_take(null.cpu_micros_added.doubt()),
         known("nobody held, p99 over before (null)", null.p99.median)
-            .give_or_take(null.p99.doubt()),
+            .give_or_take(null.p99.doubt())
+            .ratio(),
         known("somebody held elsewhere, p99 over before", held.p99.median)
-            .give_or_take(null.p99.doubt()),
+            .give_or_take(null.p99.doubt())
+            .ratio(),
     ];
     report(&verdicts, json)
 }

@@ -13,8 +13,12 @@ pub mod args;
 pub mod client;
 #[path = "peers/pin.rs"]
 pub mod pin;
+#[path = "peers/runtimes.rs"]
+pub mod runtimes;
 #[path = "peers/server.rs"]
 pub mod server;
+#[path = "peers/tally.rs"]
+pub mod tally;
 #[path = "peers/transport.rs"]
 pub mod transport;
 
@@ -35,6 +39,22 @@ pub enum Transport {
     Unix,
     /// Both in the client's process, on its one thread.
     Memory,
+}
+
+/// The runtime that both sides have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flavor {
+    /// tokio's default, what `#[tokio::main]` gives. A task that is woken runs next, so a
+    /// request is sent as soon as it is there, each by itself.
+    MultiThread,
+    /// All tasks in turn on one thread: what was said in one turn is sent together, so much of
+    /// a call's own cost is shared by those that are outstanding with it.
+    CurrentThread,
+}
+
+impl Flavor {
+    pub const ALL: [Self; 2] = [Self::MultiThread, Self::CurrentThread];
 }
 
 /// What is called.
@@ -58,13 +78,12 @@ pub enum Lane {
     Wrapped,
     /// Both sides wrapped, in processes in which breakpoints can be planted.
     Planted,
-    /// tarpc, but a third process is asked before each call.
-    Asks,
 }
 
 /// Where a lane of the server is entered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Door {
+    pub flavor: Flavor,
     pub lane: Lane,
     pub tcp: SocketAddr,
     pub unix: PathBuf,
@@ -73,6 +92,7 @@ pub struct Door {
 /// What the client is to do.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Window {
+    pub flavor: Flavor,
     pub lane: Lane,
     pub transport: Transport,
     pub method: Method,

@@ -71,7 +71,7 @@ pub fn run(args: &PlanArgs, json: bool) -> bool {
     }
     let largest = &rows[rows.len() - 1];
     let verdicts = [
-        at_most("plan over sort, largest", largest.times_sort, TIMES_SORT_MAX),
+        at_most("plan over sort, largest", largest.times_sort, TIMES_SORT_MAX).ratio(),
         at_most("growth exponent", growth_exponent(&rows), EXPONENT_MAX),
         at_most(
             "peak bytes per fragment, largest",

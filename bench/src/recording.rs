@@ -70,8 +70,9 @@ pub fn run(args: &RecordingArgs, json: bool) -> bool {
     let missing = |row| recorded(row, |recorded| recorded.missing as f64);
     let bytes = |row| recorded(row, |recorded| recorded.bytes_per_event);
     let verdicts = [
-        at_least("throughput, recorded over off", plain.throughput.median, RATIO_MIN),
-        at_least("throughput, recorded exactly over off", exact.throughput.median, RATIO_MIN),
+        at_least("throughput, recorded over off", plain.throughput.median, RATIO_MIN).ratio(),
+        at_least("throughput, recorded exactly over off", exact.throughput.median, RATIO_MIN)
+            .ratio(),
         at_most("bytes per event, recorded", bytes(plain), BYTES_PER_EVENT_MAX),
         at_most("bytes per event, recorded exactly", bytes(exact), BYTES_PER_EVENT_MAX),
         at_most("entries lost", missing(plain) + missing(exact), 0.0),

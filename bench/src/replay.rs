@@ -1,6 +1,9 @@
 //! How long a replay takes, over how long the run itself took: customers of the shop who
 //! never pause, with `ddbx run --record` and `ddbx replay`, both from their start to their
 //! end.
+//!
+//! In each round the run is recorded, replayed twice, and recorded once more: what drifts
+//! meanwhile is the same for both, and the two recorded runs tell what chance does.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -19,44 +22,63 @@ const RATIO_MAX: f64 = 1.25;
 #[derive(Args)]
 pub struct ReplayArgs {
     /// How often each customer buys
-    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     purchases: u32,
 
-    /// How many runs are recorded, and replayed
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    pub runs: u32,
+    /// How many rounds of two runs and two replays
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+}
+
+/// Seconds from start to end.
+struct Round {
+    runs: [f64; 2],
+    replays: [f64; 2],
 }
 
 /// Prints the table; true if the goal is met.
 pub fn run(args: &ReplayArgs, json: bool) -> bool {
-    let times: io::Result<Vec<_>> = (0..args.runs).map(|_| measure(args.purchases)).collect();
-    let times = match times {
-        Ok(times) => times,
+    let rounds: io::Result<Vec<_>> = (0..args.rounds).map(|_| measure(args.purchases)).collect();
+    let rounds = match rounds {
+        Ok(rounds) => rounds,
         Err(error) => {
             eprintln!("replay: {error}");
             return false;
         }
     };
-    let ratio = Spread::of(times.iter().map(|[original, replay]| replay / original));
-    let original = Spread::of(times.iter().map(|[original, _]| *original));
+    let mean = |[one, other]: [f64; 2]| f64::midpoint(one, other);
+    let run = Spread::of(rounds.iter().map(|round| mean(round.runs)));
+    let null = Spread::of(rounds.iter().map(|round| round.runs[1] / round.runs[0]));
+    let ratio = Spread::of(rounds.iter().map(|round| mean(round.replays) / mean(round.runs)));
     let verdicts = [
-        known("the run itself, seconds", original.median).give_or_take(original.doubt()),
+        known("the run itself, seconds", run.median).give_or_take(run.doubt()),
+        known("the run again, times as long (null)", null.median)
+            .give_or_take(null.doubt())
+            .ratio(),
+        known("replay, lower quartile of times as long as the run", ratio.quartile).ratio(),
+        known("replay, upper quartile", ratio.upper_quartile).ratio(),
         at_most("replay, times as long as the run", ratio.median, RATIO_MAX)
-            .give_or_take(ratio.doubt()),
+            .give_or_take(null.doubt())
+            .ratio(),
     ];
     report(&verdicts, json)
 }
 
-/// Seconds of the run, and of its replay.
-fn measure(purchases: u32) -> io::Result<[f64; 2]> {
+/// A run, two replays of it, and another run.
+fn measure(purchases: u32) -> io::Result<Round> {
     let ddbx = ddbx()?;
     let dir = tempfile::Builder::new().prefix("ddbx-bench-").tempdir()?;
     let file = dir.path().join("ddbx.toml");
     fs::write(&file, system(dir.path(), purchases)?)?;
-    let recording = dir.path().join("recording");
-    let run = ["run", "--headless", "-f", text(&file)?, "--record", text(&recording)?];
-    let replay = ["replay", "--headless", text(&recording)?];
-    Ok([seconds(&ddbx, &run)?, seconds(&ddbx, &replay)?])
+    let record = |name: &str| {
+        let recording = dir.path().join(name);
+        let args = ["run", "--headless", "-f", text(&file)?, "--record", text(&recording)?];
+        seconds(&ddbx, &args)
+    };
+    let recorded = dir.path().join("recording");
+    let replay = || seconds(&ddbx, &["replay", "--headless", text(&recorded)?]);
+    let (first, replays) = (record("recording")?, [replay()?, replay()?]);
+    Ok(Round { runs: [first, record("again")?], replays })
 }
 
 fn seconds(ddbx: &Path, args: &[&str]) -> io::Result<f64> {

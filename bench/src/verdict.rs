@@ -1,4 +1,7 @@
 //! Whether a goal is met, for people and for programs.
+//!
+//! A value is a *ratio* to something that was measured in the same run, or *absolute*: then
+//! it says something of this machine too, unless it is a count. Ratios end with `×`.
 
 use serde::Serialize;
 
@@ -6,6 +9,7 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub struct Verdict {
     what: String,
+    kind: Kind,
     measured: f64,
     /// How much of it may be chance, as the null row says.
     chance: f64,
@@ -15,27 +19,39 @@ pub struct Verdict {
     pass: bool,
 }
 
+/// What a value means elsewhere.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Absolute,
+    Ratio,
+}
+
 /// A value that must not be greater than its goal.
 pub fn at_most(what: impl Into<String>, measured: f64, goal: f64) -> Verdict {
-    let (what, goal, bound) = (what.into(), Some(goal), "at most");
-    Verdict { what, measured, chance: 0.0, goal, bound, pass: false }.judged()
+    Verdict { goal: Some(goal), bound: "at most", ..known(what, measured) }.judged()
 }
 
 /// A value that must not be smaller than its goal.
 pub fn at_least(what: impl Into<String>, measured: f64, goal: f64) -> Verdict {
-    let (what, goal, bound) = (what.into(), Some(goal), "at least");
-    Verdict { what, measured, chance: 0.0, goal, bound, pass: false }.judged()
+    Verdict { goal: Some(goal), bound: "at least", ..known(what, measured) }.judged()
 }
 
 /// A value that has no goal.
 pub fn known(what: impl Into<String>, measured: f64) -> Verdict {
-    Verdict { what: what.into(), measured, chance: 0.0, goal: None, bound: "", pass: true }
+    let (what, kind) = (what.into(), Kind::Absolute);
+    Verdict { what, kind, measured, chance: 0.0, goal: None, bound: "", pass: true }
 }
 
 impl Verdict {
     /// It passes if so much more would have been within its goal.
     pub fn give_or_take(self, chance: f64) -> Self {
         Self { chance, ..self }.judged()
+    }
+
+    /// It is a ratio to something that was measured in the same run.
+    pub fn ratio(self) -> Self {
+        Self { kind: Kind::Ratio, ..self }
     }
 
     fn judged(self) -> Self {
@@ -55,14 +71,17 @@ pub fn report(verdicts: &[Verdict], json: bool) -> bool {
             print_json(verdict);
             continue;
         }
-        let Verdict { what, measured, chance, goal, bound, pass } = verdict;
+        let Verdict { what, kind, measured, chance, goal, bound, pass } = verdict;
+        let times = if matches!(kind, Kind::Ratio) { "×" } else { "" };
         let digits = if measured.abs() < 10.0 { 3 } else { 1 };
         let chance = if *chance > 0.0 { format!(" ± {chance:.digits$}") } else { String::new() };
         match goal {
-            None => println!("      {what}: {measured:.digits$}{chance}"),
+            None => println!("      {what}: {measured:.digits$}{chance}{times}"),
             Some(goal) => {
                 let mark = if *pass { "pass" } else { "FAIL" };
-                println!("{mark}  {what}: {measured:.digits$}{chance} (goal {bound} {goal})");
+                println!(
+                    "{mark}  {what}: {measured:.digits$}{chance}{times} (goal {bound} {goal})"
+                );
             }
         }
     }

@@ -107,8 +107,13 @@ enum Input {
 impl Session {
     /// Starts a session in a thread of its own.
     pub fn start() -> std::io::Result<Self> {
+        Self::start_in(Mode::Permit)
+    }
+
+    /// The same, in which the rule is applied in this way.
+    pub fn start_in(mode: Mode) -> std::io::Result<Self> {
         let (inputs, heard) = channel();
-        let (driver, notices) = Driver::new();
+        let (driver, notices) = Driver::new(mode);
         let name = "ddbx-central".to_owned();
         thread::Builder::new().name(name).spawn(move || driver.run(&heard))?;
         Ok(Self { inputs, notices })
@@ -282,6 +287,7 @@ impl Drop for Observing {
 
 struct Driver {
     origin: Instant,
+    mode: Mode,
     central: Central<AllOn>,
     members: BTreeMap<ProcessIndex, Member>,
     /// Those who have left, until somebody takes their name.
@@ -302,11 +308,12 @@ struct Driver {
 }
 
 impl Driver {
-    fn new() -> (Self, broadcast::WeakSender<Notice>) {
+    fn new(mode: Mode) -> (Self, broadcast::WeakSender<Notice>) {
         let (log, notices) = Log::new();
         let driver = Self {
             origin: Instant::now(),
-            central: Central::new(Mode::Permit, AllOn),
+            mode,
+            central: Central::new(mode, AllOn),
             members: BTreeMap::new(),
             departed: BTreeMap::new(),
             starts: BTreeMap::new(),
@@ -447,7 +454,7 @@ impl Driver {
     /// Ends all that the user holds; how many that were.
     fn continue_everybody(&mut self) -> u64 {
         let paused: Vec<_> =
-            self.members.keys().copied().filter(|p| self.central.is_paused(*p)).collect();
+            self.central.paused().filter(|process| self.members.contains_key(process)).collect();
         for process in &paused {
             self.set_paused(*process, false);
         }

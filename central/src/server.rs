@@ -3,20 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ddbx_protocol::BreakpointId;
 use ddbx_protocol::control::{Notice, Reply, Request, What};
 use ddbx_protocol::link::{Connection, Incoming, Listener, Receiver, Role, Sender};
 use ddbx_protocol::session::{HEARTBEAT, LEASE};
-use ddbx_protocol::{BreakpointId, FromCentral, FromSatellite};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::sync::mpsc::unbounded_channel;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
+use tokio::time::timeout;
 
-use crate::driver::{Membership, Session};
+use crate::driver::Session;
 use door::Door;
+use pulse::Pulse;
 
 mod calls;
 mod door;
+mod pulse;
+mod satellite;
 
 /// How long a process may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
@@ -25,6 +27,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 pub async fn serve(listener: Listener, session: Session) {
     let end = Arc::new(Notify::new());
     let mut door = Door::new();
+    let pulse = Pulse::start();
     loop {
         let next = async {
             door.room().await;
@@ -32,7 +35,10 @@ pub async fn serve(listener: Listener, session: Session) {
         };
         tokio::select! {
             accepted = next => match accepted {
-                Ok(incoming) => door.let_in(welcome(incoming, session.clone(), end.clone())),
+                Ok(incoming) => {
+                    let welcome = welcome(incoming, session.clone(), pulse.clone(), end.clone());
+                    door.let_in(welcome);
+                }
                 // Out of descriptors, or the like: it may pass.
                 Err(_) => tokio::time::sleep(HEARTBEAT).await,
             },
@@ -43,72 +49,15 @@ pub async fn serve(listener: Listener, session: Session) {
 
 /// Whoever does not come in properly is left alone: that connection is closed, and
 /// nothing else is said. Done when it is known who it is.
-async fn welcome(incoming: Incoming, session: Session, end: Arc<Notify>) {
+async fn welcome(incoming: Incoming, session: Session, pulse: Pulse, end: Arc<Notify>) {
     match incoming.handshake().await {
         Ok((Role::Satellite, connection)) => {
-            tokio::spawn(satellite(connection, session));
+            tokio::spawn(satellite::serve(connection, session, pulse));
         }
         Ok((Role::Controller, connection)) => {
             tokio::spawn(async move { controller(connection, session, &end).await });
         }
         Err(_) => {}
-    }
-}
-
-async fn satellite(connection: Connection, session: Session) {
-    let (mut sender, mut receiver) = connection.split();
-    let first = timeout(LEASE, receiver.receive::<FromSatellite>()).await;
-    let Ok(Ok(Some(FromSatellite::Attach(attach)))) = first else { return };
-    let (messages, mut outgoing) = unbounded_channel();
-    let deliver = move |message| {
-        let _ = messages.send(message);
-    };
-    let Some(membership) = session.join(attach, Box::new(deliver)) else { return };
-    let _leaves = Leaves { session: session.clone(), membership };
-    let mut heartbeat = interval(HEARTBEAT);
-    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut heard = Instant::now();
-    let mut status = None;
-    loop {
-        let message = tokio::select! {
-            received = timeout_at(heard + LEASE, receiver.receive::<FromSatellite>()) => {
-                let Ok(Ok(Some(message))) = received else { return };
-                heard = Instant::now();
-                // Of very many that do nothing, nobody wakes the session; and each is
-                // answered at once, so that it costs one waking and not two.
-                let is_status = matches!(message, FromSatellite::Status(_));
-                if !is_status || status.as_ref() != Some(&message) {
-                    status = is_status.then(|| message.clone()).or(status);
-                    session.hear(membership, message);
-                }
-                if !is_status {
-                    continue;
-                }
-                heartbeat.reset();
-                FromCentral::Heartbeat
-            }
-            // None: the same process has joined again over another connection.
-            message = outgoing.recv() => match message {
-                Some(message) => message,
-                None => return,
-            },
-            _ = heartbeat.tick() => FromCentral::Heartbeat,
-        };
-        if !matches!(timeout(LEASE, sender.send(&message)).await, Ok(Ok(()))) {
-            return;
-        }
-    }
-}
-
-/// However a satellite's connection ends, the session hears of it.
-struct Leaves {
-    session: Session,
-    membership: Membership,
-}
-
-impl Drop for Leaves {
-    fn drop(&mut self) {
-        self.session.leave(self.membership);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ddbx_central::driver::Session;
 use ddbx_central::server;
 use ddbx_protocol::control::{ProcessState, Reply, Request};
@@ -48,15 +48,39 @@ pub(crate) struct CentralArgs {
     #[arg(long, value_name = "DIR")]
     tls: Option<PathBuf>,
 
+    /// Who applies the rule
+    #[arg(long, value_enum, default_value_t)]
+    mode: Mode,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
+/// Who applies the rule by which events wait
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// Each process by itself, from what it must know: a call costs no message
+    #[default]
+    Permits,
+    /// The session, which is asked at every event: slow, the protocol of the paper, to compare
+    /// with. Only what you hold is shown among the holds, not who waits because of that
+    Ask,
+}
+
+impl From<Mode> for ddbx_protocol::Mode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Permits => Self::Permit,
+            Mode::Ask => Self::Ask,
+        }
+    }
+}
+
 pub(crate) fn run(args: &CentralArgs) -> Result<(), Failure> {
     runtime()?.block_on(async {
         let files = KeyFiles { secret: args.secret_file.as_deref(), tls: args.tls.as_deref() };
-        let open = Open::start(&args.session, files).await?;
+        let open = Open::start(&args.session, files, args.mode).await?;
         if args.json {
             let variables: serde_json::Map<_, _> =
                 open.environment.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
@@ -100,7 +124,11 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    pub(crate) async fn start(name: &str, files: KeyFiles<'_>) -> Result<Self, Failure> {
+    pub(crate) async fn start(
+        name: &str,
+        files: KeyFiles<'_>,
+        mode: Mode,
+    ) -> Result<Self, Failure> {
         let address = Address::parse(name).map_err(|error| wrong(&error))?;
         let (locks, keys) = locks_and_keys(&address, files)?;
         let has_tls = locks.tls.is_some();
@@ -124,7 +152,7 @@ impl Open {
             files.secret.inspect(|file| also("DDBX_SECRET_FILE", file));
             files.tls.inspect(|directory| also("DDBX_TLS", directory));
         }
-        let session = Session::start()?;
+        let session = Session::start_in(mode.into())?;
         let served = tokio::spawn(server::serve(listener, session.clone()));
         Ok(Self { name, at: (address, keys), session, environment, port_for_others, served })
     }

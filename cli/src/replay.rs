@@ -19,7 +19,7 @@ use ddbx_recording::{Keep, NotReplayable, Recording, SessionManifest, create, is
 
 use tokio::sync::watch;
 
-use crate::central::{self, Open};
+use crate::central::{self, Mode, Open};
 use crate::exit::Failure;
 use crate::run::InSession;
 use crate::run::config::Config;
@@ -154,7 +154,7 @@ async fn replay(
     let InSession { headless, session, .. } = &args.in_session;
     let name = session.as_ref().or(config.session.as_ref());
     let name = name.map_or(recording.session().session.as_str(), String::as_str);
-    let mut open = Open::start(name, args.in_session.key_files()).await?;
+    let mut open = Open::start(name, args.in_session.key_files(), Mode::Permits).await?;
     for spec in &args.breakpoints {
         let wanted = Wanted { spec: spec.clone(), ..Wanted::default() };
         let planted = open.session.plant(wanted, None);
@@ -216,7 +216,7 @@ fn environment(
     environment.push(("DDBX_REPLAY".to_owned(), absolute(recording.directory())?));
     environment.push(("DDBX_RECORD".to_owned(), absolute(again)?));
     // What the user's shell says of other runs.
-    for other in ["DDBX_KEEP", "DDBX_PERTURB", "DDBX_EXACT"] {
+    for other in ["DDBX_KEEP", "DDBX_PAYLOADS", "DDBX_PERTURB", "DDBX_EXACT"] {
         environment.push((other.to_owned(), String::new()));
     }
     Ok(environment)

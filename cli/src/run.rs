@@ -19,6 +19,7 @@ use ddbx_recording::Keep;
 use regex::Regex;
 use thiserror::Error;
 
+use crate::central::Mode;
 use crate::exit::Failure;
 use crate::text;
 use alarm::Alarm;
@@ -58,6 +59,10 @@ pub struct RunArgs {
     #[command(flatten)]
     in_session: InSession,
 
+    /// Who applies the rule
+    #[arg(long, value_enum, default_value_t)]
+    mode: Mode,
+
     /// Record what happens into a new directory, to look at it and to replay it
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
@@ -65,6 +70,10 @@ pub struct RunArgs {
     /// Keep only the end of what each process records, such as 64MiB or 1GiB
     #[arg(long, value_name = "SIZE", value_parser = recording::parse_keep, requires = "recorded")]
     keep: Option<NonZeroU32>,
+
+    /// Record arguments, results and values of points, too; what is redacted stays hidden
+    #[arg(long, requires = "recorded")]
+    payloads: bool,
 
     /// Insert small random delays at events; which ones follows from the seed
     #[arg(long, value_name = "SEED")]

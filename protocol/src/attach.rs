@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::gate::Gate;
 use crate::ids::{BreakpointId, ControlId, EventNumber, MethodName, PointLabel, ProcessName};
 use crate::replay::Progress;
-use crate::session::{ProcessIndex, ToCentral, ToSatellite};
+use crate::session::{Mode, ProcessIndex, ToCentral, ToSatellite};
 use crate::time::{Delay, RealTime, VirtualTime};
 
 /// How much text a value of the program may have when it is shown.
@@ -80,6 +80,8 @@ pub enum FromCentral {
         name: ProcessName,
         /// How many processes of this name have taken part so far, this one included.
         start: u32,
+        /// How the rule is applied in this session.
+        mode: Mode,
     },
     /// All that was planted for it before it came has been sent.
     Ready,

@@ -34,7 +34,8 @@ pub enum Mode {
     /// By each satellite, from what central has told it.
     #[default]
     Permit,
-    /// By central, which is asked at every event: the reference.
+    /// By central, which is asked at every event: the reference. What is held elsewhere only
+    /// central knows, so if it is lost deadlines may fire that waited for that.
     Ask,
 }
 

@@ -29,7 +29,17 @@ mod varint;
 
 /// The version of everything in a recording. It changes with any change of the
 /// format, and is the same for logs and manifests.
-pub const VERSION: u16 = 1;
+///
+/// 2: an event can have a payload. All else is as in 1, so both are read by one decoder.
+pub const VERSION: u16 = 2;
+
+/// The oldest version that can still be read.
+pub const OLDEST_VERSION: u16 = 1;
+
+/// Whether a recording of this version can be read.
+pub(crate) fn is_readable(version: u16) -> bool {
+    (OLDEST_VERSION..=VERSION).contains(&version)
+}
 
 /// The longest body. Readers refuse more before they allocate anything.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -103,7 +113,7 @@ impl Header {
             return Err(FormatError::NotALog);
         }
         let version = array(bytes, 8).map(u16::from_le_bytes).ok_or(FormatError::CutOff)?;
-        if version != VERSION {
+        if !is_readable(version) {
             return Err(FormatError::Version { found: version });
         }
         let segment = array(bytes, 10).map(u32::from_le_bytes).ok_or(FormatError::CutOff)?;
@@ -195,7 +205,7 @@ pub enum FormatError {
     NotALog,
     /// Another version of ddbx wrote them.
     #[error(
-        "this is version {found} of the format, and this ddbx reads version {VERSION}: use the ddbx that recorded it"
+        "this is version {found} of the format, and this ddbx reads versions {OLDEST_VERSION} to {VERSION}: use the ddbx that recorded it"
     )]
     Version {
         /// Which version.

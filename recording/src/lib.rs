@@ -61,7 +61,7 @@ mod verify;
 mod writer;
 
 pub use directory::{JoinError, NewProcess, create, join, session_in};
-pub use entry::{Choice, ChoiceValue, Entry, Gap, Moment, ValueTooLong, Why};
+pub use entry::{Choice, ChoiceValue, Entry, Gap, Moment, Payload, ValueTooLong, Why};
 pub use manifest::{Keep, ManifestError, ProcessManifest, Program, SessionManifest};
 #[doc(hidden)]
 pub use manifest::{decode_manifest, encode_manifest};

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::format::VERSION;
+use crate::format::{OLDEST_VERSION, VERSION, is_readable};
 
 /// Of what is kept of a log, one segment is this part.
 pub(crate) const SEGMENTS_KEPT: u64 = 4;
@@ -121,9 +121,13 @@ pub fn encode_manifest(manifest: &impl Serialize) -> Vec<u8> {
 }
 
 fn encode(manifest: &impl Serialize) -> Vec<u8> {
+    encode_as(VERSION, manifest)
+}
+
+fn encode_as(format: u16, manifest: &impl Serialize) -> Vec<u8> {
     let content = serde_json::to_vec(manifest).expect("names and numbers are JSON");
     let crc32 = format!("{:08x}", crc32fast::hash(&content));
-    let sealed = Sealed { format: VERSION, crc32, manifest };
+    let sealed = Sealed { format, crc32, manifest };
     let mut bytes = serde_json::to_vec_pretty(&sealed).expect("names and numbers are JSON");
     bytes.push(b'\n');
     bytes
@@ -149,11 +153,11 @@ pub fn decode_manifest<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<
 fn decode<T: Serialize + DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, ManifestError> {
     let damaged = || ManifestError::Damaged { path: path.to_owned() };
     let Format { format } = serde_json::from_slice(bytes).map_err(|_| damaged())?;
-    if format != VERSION {
+    if !is_readable(format) {
         return Err(ManifestError::Version { path: path.to_owned(), found: format });
     }
     let sealed: Sealed<T> = serde_json::from_slice(bytes).map_err(|_| damaged())?;
-    if encode(&sealed.manifest) != bytes {
+    if encode_as(format, &sealed.manifest) != bytes {
         return Err(damaged());
     }
     Ok(sealed.manifest)
@@ -172,7 +176,7 @@ pub enum ManifestError {
     },
     /// Another version of ddbx made it.
     #[error(
-        "{path} is of version {found}, and this ddbx reads version {VERSION}: use the ddbx that recorded it"
+        "{path} is of version {found}, and this ddbx reads versions {OLDEST_VERSION} to {VERSION}: use the ddbx that recorded it"
     )]
     Version {
         /// Which file.
@@ -224,7 +228,9 @@ mod tests {
     fn another_version_is_named() {
         let session = SessionName::new("shop").unwrap();
         let text = encode(&SessionManifest::new(session, "today", Keep::All));
-        let text = String::from_utf8(text).unwrap().replace("\"format\": 1", "\"format\": 7");
+        let text = String::from_utf8(text)
+            .unwrap()
+            .replace(&format!("\"format\": {VERSION}"), "\"format\": 7");
         let error = decode::<SessionManifest>(Path::new("x"), text.as_bytes()).unwrap_err();
         assert!(error.to_string().contains("version 7"), "{error}");
     }

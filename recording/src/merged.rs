@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use ddbx_protocol::{EventId, EventKind, ProcessName};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Payload};
 use crate::reader::{Log, Position, ReadError, Recording, Tail};
 
 mod stream;
@@ -77,6 +77,14 @@ impl MergedEntry<'_> {
     pub fn kind(&self) -> Option<&EventKind> {
         match &self.entry {
             Entry::Event(moment) => Some(&moment.kind),
+            Entry::Choice(_) | Entry::Gap(_) => None,
+        }
+    }
+
+    /// What was said there, if it is an event and that was recorded.
+    pub fn payload(&self) -> Option<&Payload> {
+        match &self.entry {
+            Entry::Event(moment) => moment.payload.as_deref(),
             Entry::Choice(_) | Entry::Gap(_) => None,
         }
     }

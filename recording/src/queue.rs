@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ddbx_protocol::{Delay, EventKind, EventNumber, RealTime};
 
-use crate::entry::{Entry, Gap, Moment, Why};
+use crate::entry::{Entry, Gap, Moment, Payload, Why};
 
 /// How many entries a queue holds unless told otherwise: those of more than a million a
 /// second for a tenth of a second, should whoever empties it be late.
@@ -40,10 +40,21 @@ impl Queue {
     /// are given under one lock: that is what makes the order of a log the order of
     /// its numbers. Dropped events have numbers too.
     pub fn note(&self, at: RealTime, delay: Delay, kind: EventKind) -> EventNumber {
+        self.note_with(at, delay, kind, None)
+    }
+
+    /// The same, and with it what was said.
+    pub fn note_with(
+        &self,
+        at: RealTime,
+        delay: Delay,
+        kind: EventKind,
+        payload: Option<Box<Payload>>,
+    ) -> EventNumber {
         let mut waiting = self.lock();
         let number = EventNumber(waiting.last.0 + 1);
         waiting.last = number;
-        self.add(&mut waiting, Entry::Event(Moment { number, at, delay, kind }));
+        self.add(&mut waiting, Entry::Event(Moment { number, at, delay, kind, payload }));
         number
     }
 

@@ -29,17 +29,20 @@ pub(crate) struct Wanted {
     pub(crate) perturbation: Option<Perturbation>,
     /// Whether a replay shall repeat also what controls share.
     pub(crate) is_exact: bool,
+    /// Whether to record what is said, too.
+    pub(crate) keeps_payloads: bool,
 }
 
 impl Wanted {
-    /// What `DDBX_RECORD`, `DDBX_KEEP`, `DDBX_REPLAY` and `DDBX_PERTURB` say. What is
-    /// wrong is said, and left out.
+    /// What `DDBX_RECORD`, `DDBX_KEEP`, `DDBX_PAYLOADS`, `DDBX_REPLAY` and `DDBX_PERTURB`
+    /// say. What is wrong is said, and left out.
     pub(crate) fn from_environment() -> Self {
         Self {
             record: set("DDBX_RECORD").map(PathBuf::from),
             keep: read_or_say("DDBX_KEEP", |mib| mib.parse().ok()),
             replay: set("DDBX_REPLAY").map(PathBuf::from),
             is_exact: set("DDBX_EXACT").is_some(),
+            keeps_payloads: set("DDBX_PAYLOADS").is_some(),
             perturbation: read_or_say("DDBX_PERTURB", perturbation),
         }
     }
@@ -65,6 +68,7 @@ impl Wanted {
             script: script.and_then(|script| script.map_err(|why| say("replayed", why)).ok()),
             perturbation: self.perturbation,
             is_exact: self.is_exact,
+            keeps_payloads: self.keeps_payloads,
         });
     }
 
@@ -100,14 +104,17 @@ fn script(satellite: &Handle, directory: &Path) -> Result<Script, String> {
     let made: BTreeSet<CallId> = calls(&own, is_made).cloned().collect();
     // Those that were given up; less those that arrived, they never did.
     let mut lost: BTreeSet<CallId> = calls(&own, is_given_up).cloned().collect();
-    let mut arrive = |entries: &[Entry]| {
+    let arrive = |lost: &mut BTreeSet<CallId>, entries: &[Entry]| {
         calls(entries, is_arrival).for_each(|call| _ = lost.remove(call));
     };
-    arrive(&own);
-    let mut handled = BTreeSet::new();
-    for log in recording.logs().iter().filter(|log| !is_own(log)) {
+    arrive(&mut lost, &own);
+    // Of a call that has an answer it is known that it was handled. Mostly all have one, and
+    // then nobody has to read what all the others have done.
+    let mut handled: BTreeSet<CallId> = calls(&own, is_answer).cloned().collect();
+    let all_known = lost.is_empty() && made.is_subset(&handled);
+    for log in recording.logs().iter().filter(|log| !all_known && !is_own(log)) {
         let (entries, _) = read(log).map_err(|error| error.to_string())?;
-        arrive(&entries);
+        arrive(&mut lost, &entries);
         handled.extend(calls(&entries, is_end).filter(|call| made.contains(call)).cloned());
     }
     let script = match tail {
@@ -137,6 +144,10 @@ fn calls(
 
 fn is_made(kind: &EventKind) -> bool {
     matches!(kind, EventKind::CallSent { .. })
+}
+
+fn is_answer(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::ReturnArrived { .. })
 }
 
 fn is_given_up(kind: &EventKind) -> bool {

@@ -9,7 +9,7 @@ use ddbx_protocol::link::{Address, Connection, DialError, FrameError, Keys, Role
 use ddbx_protocol::session::{HEARTBEAT, LEASE};
 use ddbx_protocol::{FromCentral, FromSatellite, Names};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use crate::driver::Inbox;
 
@@ -75,42 +75,81 @@ async fn talk(inbox: &Inbox, connection: Connection, first: &SyncSender<FirstAtt
         return false;
     }
     let mut welcome = false;
-    let mut heartbeat = interval(HEARTBEAT);
-    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut heartbeat = Heartbeat::new(Instant::now());
     let mut heard = Instant::now();
     let mut names_told = 0;
     loop {
-        let sent = tokio::select! {
+        let beats = tokio::select! {
             received = timeout_at(heard + LEASE, receiver.receive::<FromCentral>()) => {
                 let Ok(Ok(Some(message))) = received else { return welcome };
                 heard = Instant::now();
-                welcome |= matches!(message, FromCentral::Welcome { .. });
-                let is_ready = message == FromCentral::Ready;
-                inbox.deliver(message);
-                if is_ready {
-                    let _ = first.try_send(FirstAttempt::Attached);
+                if message == FromCentral::Heartbeat {
+                    heartbeat.answers(heard)
+                } else {
+                    welcome |= matches!(message, FromCentral::Welcome { .. });
+                    let is_ready = message == FromCentral::Ready;
+                    inbox.deliver(message);
+                    if is_ready {
+                        let _ = first.try_send(FirstAttempt::Attached);
+                    }
+                    false
                 }
-                true
             }
             Some(message) = outgoing.recv() => {
-                within_lease(send_all(&mut sender, message, &mut outgoing)).await
+                if !within_lease(send_all(&mut sender, message, &mut outgoing)).await {
+                    return welcome;
+                }
+                false
             }
-            _ = heartbeat.tick() => {
-                let Some(status) = inbox.status() else { return welcome };
-                let names = inbox.names(names_told);
-                names_told = names.as_ref().map_or(names_told, Names::count);
-                within_lease(async {
-                    if let Some(names) = names {
-                        sender.feed(&FromSatellite::Names(names)).await?;
-                    }
-                    sender.send(&FromSatellite::Status(status)).await
-                })
-                .await
-            }
+            () = sleep_until(heartbeat.due()) => true,
         };
-        if !sent {
-            return welcome;
+        if beats {
+            let Some(status) = inbox.status() else { return welcome };
+            let names = inbox.names(names_told);
+            names_told = names.as_ref().map_or(names_told, Names::count);
+            let told = within_lease(async {
+                if let Some(names) = names {
+                    sender.feed(&FromSatellite::Names(names)).await?;
+                }
+                sender.send(&FromSatellite::Status(status)).await
+            });
+            if !told.await {
+                return welcome;
+            }
+            heartbeat.beaten(Instant::now());
         }
+    }
+}
+
+/// When to say how the process is doing.
+///
+/// Central's heartbeat is answered: it beats for all at once, and hears all at once. If none
+/// comes the satellite does so by itself, for it must not depend on another's clock whether it
+/// counts as gone.
+struct Heartbeat {
+    due: Instant,
+    last: Option<Instant>,
+}
+
+impl Heartbeat {
+    fn new(now: Instant) -> Self {
+        Self { due: now, last: None }
+    }
+
+    /// When to beat if central does not.
+    fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Whether central's heartbeat, which has just come, is answered. Not two within one beat:
+    /// a central that answers every answer would never rest.
+    fn answers(&self, now: Instant) -> bool {
+        self.last.is_none_or(|last| now.duration_since(last) >= HEARTBEAT / 2)
+    }
+
+    fn beaten(&mut self, now: Instant) {
+        self.last = Some(now);
+        self.due = now + HEARTBEAT + HEARTBEAT / 2;
     }
 }
 
@@ -130,4 +169,23 @@ async fn send_all(
 /// A central that takes nothing any more is as good as gone.
 async fn within_lease(sending: impl Future<Output = Result<(), FrameError>>) -> bool {
     matches!(timeout(LEASE, sending).await, Ok(Ok(())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn centrals_heartbeat_is_answered_and_without_one_it_beats_by_itself() {
+        let start = Instant::now();
+        let mut heartbeat = Heartbeat::new(start);
+        assert_eq!(heartbeat.due(), start, "at first at once");
+        heartbeat.beaten(start);
+        assert!(heartbeat.due() > start + HEARTBEAT, "central's comes before");
+        assert!(heartbeat.due() + HEARTBEAT < start + LEASE, "one may be lost");
+        assert!(heartbeat.answers(start + HEARTBEAT));
+        heartbeat.beaten(start + HEARTBEAT);
+        assert!(!heartbeat.answers(start + HEARTBEAT), "an answer to an answer");
+        assert!(heartbeat.answers(start + 2 * HEARTBEAT));
+    }
 }

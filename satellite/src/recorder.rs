@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ddbx_protocol::session::LEASE;
 use ddbx_protocol::{Delay, EventKind, EventNumber, ProcessName, RealTime, RecordedSoFar};
-use ddbx_recording::{Entry, Files, LogWriter, Options, Queue};
+use ddbx_recording::{Entry, Files, LogWriter, Options, Payload, Queue};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -91,8 +91,14 @@ impl Recorder {
     }
 
     /// An event happens: its number.
-    pub(crate) fn note(&self, at: RealTime, delay: Delay, kind: EventKind) -> EventNumber {
-        self.0.queue.note(at, delay, kind)
+    pub(crate) fn note(
+        &self,
+        at: RealTime,
+        delay: Delay,
+        kind: EventKind,
+        payload: Option<Box<Payload>>,
+    ) -> EventNumber {
+        self.0.queue.note_with(at, delay, kind, payload)
     }
 
     /// An event happens that has a number.

@@ -8,8 +8,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use ddbx_protocol::{
-    Delay, FromCentral, FromSatellite, InFlight, Names, Open, Permit, ProcessIndex, ProcessName,
-    RealTime, Stack, Status, StopId, StopReason, ToCentral, ToSatellite,
+    Delay, FromCentral, FromSatellite, InFlight, Mode, Names, Open, Permit, ProcessIndex,
+    ProcessName, RealTime, Stack, Status, StopId, StopReason, ToCentral, ToSatellite,
 };
 use ddbx_satellite::driver::{Handle, Report};
 use ddbx_satellite::logic::strand::{Strand, StrandId};
@@ -69,7 +69,7 @@ fn who_ends_while_it_is_looked_up_is_forgotten() {
     let (tell, heard) = channel();
     let send = move |message| drop(tell.send(message));
     inbox.connected(Box::new(send)).unwrap();
-    inbox.deliver(FromCentral::Welcome { name, start: 1 });
+    inbox.deliver(FromCentral::Welcome { name, start: 1, mode: Mode::Permit });
     // Somebody elsewhere stands still.
     let by = StopId { process: ProcessIndex(2), number: 1 };
     let clock = RealTime::default() - Delay::ZERO;

@@ -48,13 +48,15 @@ pub struct Cluster {
     secret: Option<PathBuf>,
     tls: Option<PathBuf>,
     recording: Option<PathBuf>,
+    variables: Vec<(&'static str, &'static str)>,
 }
 
 impl Cluster {
     /// Nothing runs yet.
     pub fn new() -> Self {
         let place = Place::new().unwrap();
-        Self { place, session: SESSION.to_owned(), secret: None, tls: None, recording: None }
+        let (session, variables) = (SESSION.to_owned(), Vec::new());
+        Self { place, session, secret: None, tls: None, recording: None, variables }
     }
 
     /// With a session that is open.
@@ -85,6 +87,11 @@ impl Cluster {
     /// Everything from here on is recorded there.
     pub fn record_into(&mut self, recording: &Path) {
         self.recording = Some(recording.to_owned());
+    }
+
+    /// Everything to be debugged has these in its environment from here on.
+    pub fn use_variables(&mut self, variables: &[(&'static str, &'static str)]) {
+        self.variables = variables.to_vec();
     }
 
     /// `ddbx` with these words, for no session in particular.
@@ -190,7 +197,12 @@ impl Cluster {
 
     /// Opens the session and waits until it can be reached.
     pub fn central(&self) -> Process {
-        let central = self.start_ddbx(&["central", "--json"]);
+        self.central_with(&[])
+    }
+
+    /// The same, with more words.
+    pub fn central_with(&self, words: &[&str]) -> Process {
+        let central = self.start_ddbx(&[&["central", "--json"], words].concat());
         central.line(|line| line == "}");
         central
     }
@@ -223,6 +235,7 @@ impl Cluster {
         if let Some(recording) = &self.recording {
             command.env("DDBX_RECORD", recording);
         }
+        command.envs(self.variables.iter().copied());
         command
     }
 

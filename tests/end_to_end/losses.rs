@@ -16,7 +16,7 @@ const DEADLINE_MS: u64 = 1_500;
 const HELD_MS: u64 = 1_800;
 
 /// How soon after a loss everybody has gone on and come to an end.
-const SOON: Duration = Duration::from_secs(3);
+pub const SOON: Duration = Duration::from_secs(3);
 
 /// One that hangs is lost when its lease is over.
 const SOON_AFTER_LEASE: Duration = LEASE.saturating_add(SOON);
@@ -27,7 +27,7 @@ fn held_longer_than_deadlines(hold: &serde_json::Value) -> bool {
 
 /// A call is held in c, another one waits because of that, and a third would miss its
 /// deadline with or without a debugger.
-fn hold_calls(cluster: &Cluster, caller: &mut Caller) {
+pub fn hold_calls(cluster: &Cluster, caller: &mut Caller) {
     caller.warm_up(&["a", "b", "c"]);
     let breakpoint = cluster.set_break(&["c:Walker.walk@arrive"]);
     caller.walk("held", DEADLINE_MS, &[("a", 0), ("b", 0), ("c", 0)]);
@@ -40,7 +40,7 @@ fn hold_calls(cluster: &Cluster, caller: &mut Caller) {
     }
 }
 
-fn all_end_as_without_a_debugger(caller: &Caller, soon: Duration) {
+pub fn all_end_as_without_a_debugger(caller: &Caller, soon: Duration) {
     let lost = Instant::now();
     assert_eq!(caller.outcome("held").what, "ok");
     assert_eq!(caller.outcome("waits").what, "ok");

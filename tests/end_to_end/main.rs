@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod asking;
 mod breakpoints;
 mod cluster;
 mod escapes;

@@ -104,6 +104,50 @@ fn each_call_in_one_log_is_an_arrival_in_the_other() {
     }
 }
 
+/// What was said at events of a kind, as `ddbx inspect` tells it.
+fn payloads(cluster: &Cluster, recording: &Path, kind: &str) -> Vec<Value> {
+    let inspected = cluster.ddbx_plain(&["inspect", recording.to_str().unwrap(), "--json"]).well();
+    let entries = inspected.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of_kind = entries.filter(|entry| entry["kind"].get(kind).is_some());
+    of_kind.map(|entry| entry["payload"].clone()).collect()
+}
+
+#[test]
+fn what_is_said_is_recorded_only_if_that_is_asked_for_and_what_is_redacted_never() {
+    for (variables, is_kept, is_redacted) in [
+        (&[][..], false, false),
+        (&[("DDBX_PAYLOADS", "1")], true, false),
+        (&[("DDBX_PAYLOADS", "1"), ("DDBX_REDACT", "name")], true, true),
+    ] {
+        let (mut cluster, recording) = by_hand();
+        cluster.use_variables(variables);
+        let mut b = cluster.walker("b");
+        let mut a = cluster.caller("a");
+        walks(&mut a, "told-to-nobody", &[("b", 0)]);
+        end(&mut a);
+        b.close_stdin();
+        assert!(b.end().success());
+
+        verified(&cluster, &recording);
+        let inspected = cluster.ddbx_plain(&["inspect", recording.to_str().unwrap()]).well();
+        for kind in ["call_sent", "call_arrived", "return_sent", "return_arrived"] {
+            let said = payloads(&cluster, &recording, kind);
+            assert_eq!(said.len(), 1, "{kind}");
+            assert_eq!(said[0].is_null(), !is_kept, "{kind}: {}", said[0]);
+            if is_kept {
+                let text = said[0]["text"].as_str().unwrap();
+                assert!(serde_json::from_str::<Value>(text).is_ok(), "{kind}: {text}");
+                assert_eq!(said[0]["bytes"], text.len(), "{kind}");
+                assert_eq!(said[0]["is_cut"], false, "{kind}");
+            }
+        }
+        let arguments = inspected.lines().filter(|line| line.contains("\"steps\"")).count();
+        assert_eq!(arguments, if is_kept { 2 } else { 0 }, "{inspected}");
+        let name_is_said = inspected.contains("\"name\":\"told-to-nobody\"");
+        assert_eq!(name_is_said, is_kept && !is_redacted, "{inspected}");
+    }
+}
+
 #[test]
 fn what_was_written_survives_a_kill_at_any_moment() {
     const KILLS: u64 = 10;

@@ -15,9 +15,11 @@ mod subscriber;
 #[path = "../../src/usage.rs"]
 mod usage;
 
+use peers::Flavor;
 use peers::args::{ClientArgs, ServerArgs};
 use peers::client::Lanes;
-use peers::server::{runtime, serve_bare, stay};
+use peers::runtimes::Runtimes;
+use peers::server::{serve_bare, stay};
 
 /// Calls under OpenTelemetry or tokio-console; ddbx-bench starts it.
 #[derive(Parser)]
@@ -46,16 +48,21 @@ fn main() -> ExitCode {
 fn server(args: &ServerArgs) -> io::Result<()> {
     peers::pin::to_one_core()?;
     subscriber::install("server")?;
-    let runtime = runtime()?;
-    let doors = runtime.block_on(serve_bare(&args.directory))?;
-    stay(&runtime, &doors)
+    let runtimes = Runtimes::start()?;
+    let mut doors = Vec::new();
+    for flavor in Flavor::ALL {
+        doors.extend(runtimes.of(flavor).block_on(serve_bare(flavor, &args.directory))?);
+    }
+    stay(&runtimes, &doors)
 }
 
 fn client(args: &ClientArgs) -> io::Result<()> {
     peers::pin::to_one_core()?;
     subscriber::install("client")?;
-    let runtime = runtime()?;
-    let mut lanes = Lanes::default();
-    runtime.block_on(lanes.connect_bare(&args.doors()?))?;
-    lanes.obey(&runtime, &args.cpu_of)
+    let runtimes = Runtimes::start()?;
+    let (doors, mut lanes) = (args.doors()?, Lanes::default());
+    for flavor in Flavor::ALL {
+        runtimes.of(flavor).block_on(lanes.connect_bare(flavor, &doors))?;
+    }
+    lanes.obey(&runtimes, &args.cpu_of)
 }

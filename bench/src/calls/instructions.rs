@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use clap::{Args, ValueEnum as _};
 
-use super::{Clients, Variant, one_thread};
+use super::{BY_CONTROL, Clients, Variant, one_thread};
 use crate::verdict::{at_most, known, report, skipped};
 
 const FEW: u32 = 2_000;
@@ -32,7 +32,7 @@ pub fn count(args: &CountArgs) -> io::Result<()> {
 
 /// Prints the instructions that are added to a call; true if the goal is met.
 pub(super) fn run(json: bool) -> bool {
-    let [bare, alone, attached, by_control] = match counted() {
+    let counted = match counted() {
         Ok(counted) => counted,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             skipped("instructions per call", "valgrind is not installed", json);
@@ -43,24 +43,26 @@ pub(super) fn run(json: bool) -> bool {
             return false;
         }
     };
+    let of = |variant: Variant| counted[variant as usize];
+    let added = |variant: Variant| of(variant) - of(variant.base());
     let verdicts = [
-        known("bare tarpc, instructions per call", bare),
-        known("without a session, instructions added", alone - bare),
-        at_most("attached and idle, instructions added", attached - bare, ADDED_MAX),
-        // No goal: it runs in a task of its own, and bare calls do not.
-        known("by a control in a task, over bare outside one, instructions", by_control - bare),
+        known("bare tarpc, instructions per call", of(Variant::Bare)),
+        known("bare tarpc in a task, instructions per call", of(Variant::BareInTask)),
+        known("bare tarpc again, instructions added (null)", added(Variant::Again)),
+        known("without a session, instructions added", added(Variant::Alone)),
+        at_most("attached and idle, instructions added", added(Variant::Attached), ADDED_MAX),
+        at_most(format!("{BY_CONTROL}, instructions added"), added(Variant::ByControl), ADDED_MAX),
     ];
     report(&verdicts, json)
 }
 
-fn counted() -> io::Result<[f64; 4]> {
-    let mut all = [0.0; 4];
-    let variants = [Variant::Bare, Variant::Alone, Variant::Attached, Variant::ByControl];
-    for (count, variant) in all.iter_mut().zip(variants) {
-        let between = instructions(variant, MANY)? - instructions(variant, FEW)?;
-        *count = between as f64 / f64::from(MANY - FEW);
-    }
-    Ok(all)
+/// Instructions per call, of all variants in their order.
+fn counted() -> io::Result<Vec<f64>> {
+    let per_call = |variant: &Variant| {
+        let between = instructions(*variant, MANY)? - instructions(*variant, FEW)?;
+        Ok(between as f64 / f64::from(MANY - FEW))
+    };
+    Variant::value_variants().iter().map(per_call).collect()
 }
 
 fn instructions(variant: Variant, calls: u32) -> io::Result<i64> {

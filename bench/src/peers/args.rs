@@ -20,10 +20,6 @@ pub struct ClientArgs {
     /// Where the server is entered, as JSON
     pub doors: String,
 
-    /// Another server, which is asked before calls
-    #[arg(long)]
-    pub third: Option<String>,
-
     /// Whose processor time counts as well
     #[arg(long)]
     pub cpu_of: Vec<u32>,

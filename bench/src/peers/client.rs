@@ -2,40 +2,35 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use hdrhistogram::Histogram;
 use tarpc::client::Channel;
 use tarpc::client::stub::Stub;
 use tarpc::context;
 use tarpc::transport::channel::unbounded;
 use tokio::net::{TcpStream, UnixStream};
-use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
+use super::runtimes::Runtimes;
 use super::server::{Server, execute};
+use super::tally::Tally;
 use super::transport::at_once;
 use super::{
-    Door, Lane, Measured, Method, Peer as _, PeerClient, PeerRequest, PeerResponse, Transport,
-    Window,
+    Door, Flavor, Lane, Measured, Method, Peer as _, PeerClient, PeerRequest, PeerResponse,
+    Transport, Window,
 };
 use crate::usage;
 
 /// The length of what is put.
 const TEXT: usize = 256;
 
-/// The greatest latency that is told from greater ones, in nanoseconds.
-const LATENCY_MAX: u64 = 60_000_000_000;
-
-/// The latencies of calls, in nanoseconds.
-pub type Latencies = Arc<Mutex<Histogram<u64>>>;
-
 /// A client, of whatever it is made.
 pub trait Calls {
-    /// So many tasks call until then.
-    fn start(&self, window: &Window, until: Instant, latencies: &Latencies) -> Vec<JoinHandle<()>>;
+    /// Tasks of their own call, as many as the window says, until the tally is over.
+    fn start(&self, window: &Window, tally: &Arc<Tally>) -> Vec<JoinHandle<()>>;
 }
 
 /// How a client with this stub calls. (A macro, because only for a concrete one it is known
@@ -46,14 +41,12 @@ macro_rules! calls_with {
             fn start(
                 &self,
                 window: &crate::peers::Window,
-                until: std::time::Instant,
-                latencies: &crate::peers::client::Latencies,
+                tally: &std::sync::Arc<crate::peers::tally::Tally>,
             ) -> Vec<tokio::task::JoinHandle<()>> {
                 let one = |_| {
-                    let (client, latencies) = (self.clone(), latencies.clone());
-                    let method = window.method;
+                    let (client, method, tally) = (self.clone(), window.method, tally.clone());
                     tokio::spawn(async move {
-                        crate::peers::client::call(&client, method, until, &latencies).await;
+                        crate::peers::client::call(&client, method, &tally).await;
                     })
                 };
                 (0..window.outstanding).map(one).collect()
@@ -65,19 +58,15 @@ pub(crate) use calls_with;
 
 calls_with!(Channel<PeerRequest, PeerResponse>);
 
-/// Calls until then, one call after the other.
-pub async fn call<S>(
-    client: &PeerClient<S>,
-    method: Method,
-    until: Instant,
-    latencies: &Mutex<Histogram<u64>>,
-) where
+/// Calls until the tally is over, one call after the other.
+pub async fn call<S>(client: &PeerClient<S>, method: Method, tally: &Tally)
+where
     S: Stub<Req = PeerRequest, Resp = PeerResponse>,
 {
     let text = "x".repeat(TEXT);
     let mut number = 0;
     let mut start = Instant::now();
-    while start < until {
+    while !tally.is_over() {
         let (sent, answer) = match method {
             Method::Echo => (number, client.echo(context::current(), number).await),
             Method::Put => (TEXT as u64, client.put(context::current(), text.clone()).await),
@@ -85,25 +74,36 @@ pub async fn call<S>(
         assert_eq!(answer.expect("an answer"), sent);
         number += 1;
         let end = Instant::now();
-        let nanos = (end - start).as_nanos() as u64;
-        latencies.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(nanos);
+        tally.count((end - start).as_nanos() as u64);
         start = end;
     }
 }
 
-async fn all_calls(calls: &dyn Calls, window: &Window, millis: u64) -> io::Result<Latencies> {
-    let latencies = Histogram::new_with_bounds(1, LATENCY_MAX, 3).map_err(io::Error::other)?;
-    let latencies = Arc::new(Mutex::new(latencies));
-    let until = Instant::now() + Duration::from_millis(millis);
-    for ended in join_all(calls.start(window, until, &latencies)).await {
+/// A window in the midst of calls.
+async fn measure(calls: &dyn Calls, window: &Window, processes: &[u32]) -> io::Result<Measured> {
+    let tally = Arc::new(Tally::new()?);
+    let tasks = calls.start(window, &tally);
+    sleep(Duration::from_millis(window.lead_ms)).await;
+    let (used, began) = (cpu(processes)?, Instant::now());
+    tally.begin();
+    sleep(Duration::from_millis(window.length_ms)).await;
+    let (nanos, used) = (began.elapsed().as_nanos() as u64, cpu(processes)? - used);
+    let latencies = tally.end();
+    for ended in join_all(tasks).await {
         ended.map_err(io::Error::other)?;
     }
-    Ok(latencies)
+    Ok(Measured {
+        calls: latencies.len(),
+        nanos,
+        cpu_nanos: used.as_nanos() as u64,
+        p50_nanos: latencies.value_at_quantile(0.5),
+        p99_nanos: latencies.value_at_quantile(0.99),
+    })
 }
 
 /// All that can be measured.
 #[derive(Default)]
-pub struct Lanes(BTreeMap<(Transport, Lane), Box<dyn Calls>>);
+pub struct Lanes(BTreeMap<(Flavor, Transport, Lane), Box<dyn Calls>>);
 
 /// A channel over a socket.
 macro_rules! channel {
@@ -118,48 +118,51 @@ macro_rules! channel {
 pub(crate) use channel;
 
 impl Lanes {
-    pub fn insert(&mut self, transport: Transport, lane: Lane, client: impl Calls + 'static) {
-        self.0.insert((transport, lane), Box::new(client));
+    pub fn insert(
+        &mut self,
+        (flavor, transport, lane): (Flavor, Transport, Lane),
+        client: impl Calls + 'static,
+    ) {
+        self.0.insert((flavor, transport, lane), Box::new(client));
     }
 
-    /// Over all transports, with tarpc alone.
-    pub async fn connect_bare(&mut self, doors: &[Door]) -> io::Result<()> {
-        for door in doors.iter().filter(|door| matches!(door.lane, Lane::Bare | Lane::Again)) {
-            let (tcp, unix) = streams(door).await?;
-            self.insert(Transport::Tcp, door.lane, PeerClient::from(channel!(tcp)));
-            self.insert(Transport::Unix, door.lane, PeerClient::from(channel!(unix)));
-            self.insert(Transport::Memory, door.lane, PeerClient::from(in_memory()));
+    /// Over all transports, with tarpc alone, in the runtime of this flavor.
+    pub async fn connect_bare(&mut self, flavor: Flavor, doors: &[Door]) -> io::Result<()> {
+        for lane in [Lane::Bare, Lane::Again] {
+            let (tcp, unix) = streams(door(doors, flavor, lane)?).await?;
+            let mut insert = |transport, channel| {
+                self.insert((flavor, transport, lane), PeerClient::from(channel));
+            };
+            insert(Transport::Tcp, channel!(tcp));
+            insert(Transport::Unix, channel!(unix));
+            insert(Transport::Memory, in_memory());
         }
         Ok(())
     }
 
     /// Does what it is told until standard input ends. The processor time of these
     /// processes counts as well.
-    pub fn obey(&self, runtime: &Runtime, processes: &[u32]) -> io::Result<()> {
+    pub fn obey(&self, runtimes: &Runtimes, processes: &[u32]) -> io::Result<()> {
         println!("ready");
         for line in io::stdin().lines() {
             let window: Window = serde_json::from_str(&line?)?;
-            let calls = self.0.get(&(window.transport, window.lane));
+            let calls = self.0.get(&(window.flavor, window.transport, window.lane));
             let calls = calls.ok_or_else(|| io::Error::other(format!("no such: {window:?}")))?;
-            runtime.block_on(all_calls(&**calls, &window, window.lead_ms))?;
-            let (used, began) = (cpu(processes)?, Instant::now());
-            let latencies = runtime.block_on(all_calls(&**calls, &window, window.length_ms))?;
-            let (nanos, used) = (began.elapsed().as_nanos() as u64, cpu(processes)? - used);
-            let latencies = latencies.lock().unwrap_or_else(PoisonError::into_inner);
-            let measured = Measured {
-                calls: latencies.len(),
-                nanos,
-                cpu_nanos: used.as_nanos() as u64,
-                p50_nanos: latencies.value_at_quantile(0.5),
-                p99_nanos: latencies.value_at_quantile(0.99),
-            };
+            let measured = measure(&**calls, &window, processes);
+            let measured = runtimes.of(window.flavor).block_on(measured)?;
             println!("{}", serde_json::to_string(&measured)?);
         }
         Ok(())
     }
 }
 
-/// To a server on this same thread.
+/// Where a server is entered.
+pub fn door(doors: &[Door], flavor: Flavor, lane: Lane) -> io::Result<&Door> {
+    let door = doors.iter().find(|door| door.flavor == flavor && door.lane == lane);
+    door.ok_or_else(|| io::Error::other(format!("the server does not serve {lane:?}")))
+}
+
+/// To a server in this same runtime.
 pub fn in_memory() -> Channel<PeerRequest, PeerResponse> {
     let (near, far) = unbounded();
     execute!(far, Server.serve());

@@ -1,6 +1,6 @@
 //! All of it on one core: a wake-up across cores costs more than a call.
 
-use std::io;
+use std::{io, thread};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -11,4 +11,14 @@ pub fn to_one_core() -> io::Result<()> {
     let mut one = CpuSet::new();
     one.set(last.ok_or(io::ErrorKind::NotFound)?);
     Ok(sched_setaffinity(None, &one)?)
+}
+
+/// Does something on that core, whatever it starts included; this thread stays where it is.
+pub fn on_one_core<T: Send>(what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    let pinned = || {
+        to_one_core()?;
+        what()
+    };
+    thread::scope(|scope| scope.spawn(pinned).join())
+        .unwrap_or_else(|_| Err(io::Error::other("the thread on one core has failed")))
 }

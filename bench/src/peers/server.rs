@@ -5,10 +5,10 @@ use std::path::Path;
 use std::{process, thread};
 
 use tarpc::context::Context;
-use tokio::runtime::{Builder, Runtime};
 
+use super::runtimes::Runtimes;
 use super::transport::Entrance;
-use super::{Door, Lane, Peer};
+use super::{Door, Flavor, Lane, Peer};
 
 /// Does as little as can be.
 #[derive(Clone)]
@@ -62,30 +62,26 @@ macro_rules! serve {
 }
 pub(crate) use serve;
 
-/// Opens the plain lanes.
-pub async fn serve_bare(directory: &Path) -> io::Result<Vec<Door>> {
+/// Opens the plain lanes, in the runtime of this flavor.
+pub async fn serve_bare(flavor: Flavor, directory: &Path) -> io::Result<Vec<Door>> {
     let mut doors = Vec::new();
     for lane in [Lane::Bare, Lane::Again] {
-        let (entrance, door) = Entrance::open(lane, directory).await?;
+        let (entrance, door) = Entrance::open(flavor, lane, directory).await?;
         serve!(entrance, Server.serve());
         doors.push(door);
     }
     Ok(doors)
 }
 
-/// One thread for all.
-pub fn runtime() -> io::Result<Runtime> {
-    Builder::new_current_thread().enable_all().build()
-}
-
 /// Says where the doors are, and stays until standard input ends.
-pub fn stay(runtime: &Runtime, doors: &[Door]) -> io::Result<()> {
+pub fn stay(runtimes: &Runtimes, doors: &[Door]) -> io::Result<()> {
     println!("{}", serde_json::to_string(doors)?);
     thread::spawn(|| {
         until_stdin_ends();
         process::exit(0);
     });
-    runtime.block_on(std::future::pending())
+    // The other one has threads of its own.
+    runtimes.of(Flavor::CurrentThread).block_on(std::future::pending())
 }
 
 /// Whoever started this process has told it to go, or is gone.

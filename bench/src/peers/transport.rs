@@ -10,7 +10,7 @@ use tarpc::tokio_util::codec::LengthDelimitedCodec;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
-use super::{Door, Lane};
+use super::{Door, Flavor, Lane};
 
 /// Messages over a socket.
 pub type Framed<S, In, Out> = serde_transport::Transport<S, In, Out, Bincode<In, Out>>;
@@ -39,11 +39,11 @@ pub struct Entrance {
 
 impl Entrance {
     /// At a port that the system chooses, and in this directory.
-    pub async fn open(lane: Lane, directory: &Path) -> io::Result<(Self, Door)> {
+    pub async fn open(flavor: Flavor, lane: Lane, directory: &Path) -> io::Result<(Self, Door)> {
         let tcp = TcpListener::bind("127.0.0.1:0").await?;
-        let path = directory.join(format!("{lane:?}.sock"));
+        let path = directory.join(format!("{lane:?}-{flavor:?}.sock"));
         let unix = UnixListener::bind(&path)?;
-        let door = Door { lane, tcp: tcp.local_addr()?, unix: path };
+        let door = Door { flavor, lane, tcp: tcp.local_addr()?, unix: path };
         Ok((Self { tcp, unix }, door))
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::variants::{Of, Pairs};
-use crate::peers::{Lane, Measured, Method, Transport, Window};
+use crate::peers::{Flavor, Lane, Measured, Method, Transport, Window};
 use crate::stats::{Spread, median};
 
 /// How long one of them has its turn.
@@ -18,23 +18,28 @@ const LEAD_MS: u64 = 30;
 /// What is called, how, and how much at a time.
 #[derive(Clone, Copy)]
 pub struct Cell {
+    pub flavor: Flavor,
     pub transport: Transport,
     pub method: Method,
     pub outstanding: usize,
 }
 
 impl Cell {
-    /// Such as `tcp/echo/64`.
+    /// Such as `tcp/echo/64`, with tokio's default runtime, or `tcp/echo/64/current-thread`.
     pub fn name(&self) -> String {
-        let Self { transport, method, outstanding } = self;
-        format!("{transport:?}/{method:?}/{outstanding}").to_lowercase()
+        let Self { flavor, transport, method, outstanding } = self;
+        let flavor = match flavor {
+            Flavor::MultiThread => "",
+            Flavor::CurrentThread => "/current-thread",
+        };
+        format!("{transport:?}/{method:?}/{outstanding}{flavor}").to_lowercase()
     }
 
     /// What is to be done with it for so long.
     pub fn window(&self, lane: Lane) -> Window {
-        let Self { transport, method, outstanding } = *self;
+        let Self { flavor, transport, method, outstanding } = *self;
         let (lead_ms, length_ms) = (LEAD_MS, WINDOW_MS);
-        Window { lane, transport, method, outstanding, lead_ms, length_ms }
+        Window { flavor, lane, transport, method, outstanding, lead_ms, length_ms }
     }
 }
 

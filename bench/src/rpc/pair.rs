@@ -8,7 +8,7 @@ use ddbx_protocol::link::Address;
 use tempfile::TempDir;
 
 use crate::again::{again, outside_of_sessions};
-use crate::peers::{Door, Lane, Measured, Window};
+use crate::peers::{Measured, Window};
 
 /// What a pair of processes is.
 #[derive(Default)]
@@ -20,15 +20,14 @@ pub struct Setup {
     /// The address of the session in which both take part.
     pub session: Option<Address>,
     pub is_recorded: bool,
-    /// Whether there is a third process, which can be asked.
-    pub has_third: bool,
+    /// Whose processor time counts as well: that of a central that takes part in every call.
+    pub central: Option<u32>,
 }
 
 /// They run until this is dropped.
 pub struct Pair {
     client: Process,
-    /// The server, and perhaps the third.
-    _servers: Vec<Process>,
+    _server: Process,
     _dir: TempDir,
 }
 
@@ -50,30 +49,17 @@ impl Pair {
             }
             io::Result::Ok(command)
         };
-        let server = |name: &str| {
-            let sockets = dir.path().join(name);
-            std::fs::create_dir(&sockets)?;
-            let mut started = Process::start(command("server")?.arg(sockets))?;
-            let doors = started.said()?;
-            io::Result::Ok((started, doors))
-        };
-        let (process, doors) = server("server")?;
-        let mut servers = vec![process];
+        let sockets = dir.path().join("server");
+        std::fs::create_dir(&sockets)?;
+        let mut server = Process::start(command("server")?.arg(sockets))?;
         let mut client = command("client")?;
-        client.arg(&doors);
-        if setup.has_third {
-            let (third, doors) = server("third")?;
-            let doors: Vec<Door> = serde_json::from_str(&doors)?;
-            let bare = doors.iter().find(|door| door.lane == Lane::Bare);
-            client.arg("--third").arg(&bare.ok_or(io::ErrorKind::NotFound)?.unix);
-            servers.push(third);
-        }
-        for server in &servers {
-            client.args(["--cpu-of", &server.child.id().to_string()]);
+        client.arg(server.said()?);
+        for process in setup.central.iter().copied().chain([server.child.id()]) {
+            client.args(["--cpu-of", &process.to_string()]);
         }
         let mut client = Process::start(&mut client)?;
         client.said()?;
-        Ok(Self { client, _servers: servers, _dir: dir })
+        Ok(Self { client, _server: server, _dir: dir })
     }
 
     /// Has the client call for a while.

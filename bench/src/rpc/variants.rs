@@ -25,6 +25,10 @@ pub enum Of {
     Recorded,
     /// With what `ddbx run --record` gives: one control of a process runs at a time.
     Exactly,
+    /// With what `DDBX_PAYLOADS` gives as well: arguments and results.
+    Said,
+    /// In a session that is asked at every event.
+    Asking,
     /// Under something else than ddbx.
     Other,
 }
@@ -37,8 +41,9 @@ pub const IDLE: &str = "attached and idle";
 pub const BREAKS: &str = "20 breakpoints elsewhere";
 pub const BREAKS_OVER_IDLE: &str = "20 breakpoints over idle";
 pub const RECORDS: &str = "recording";
+pub const RECORDS_PAYLOADS: &str = "recording with payloads";
 pub const RECORDS_EXACTLY: &str = "recording exactly";
-pub const ASKS: &str = "asks before each call";
+pub const ASKS: &str = "asks at every event";
 
 /// What is measured together.
 pub struct Group {
@@ -49,36 +54,43 @@ pub struct Group {
 }
 
 /// Small effects, each beside the bare one in the same processes.
-const OURS: [Contrast; 8] = [
+const OURS: [Contrast; 9] = [
     contrast(NULL, (Of::Attached, Lane::Bare), (Of::Attached, Lane::Again)),
     contrast(WITHOUT, (Of::Alone, Lane::Bare), (Of::Alone, Lane::Wrapped)),
     contrast(IDLE, (Of::Attached, Lane::Bare), (Of::Attached, Lane::Wrapped)),
     contrast(BREAKS, (Of::Attached, Lane::Bare), (Of::Attached, Lane::Planted)),
     contrast(BREAKS_OVER_IDLE, (Of::Attached, Lane::Wrapped), (Of::Attached, Lane::Planted)),
     contrast(RECORDS, (Of::Recorded, Lane::Bare), (Of::Recorded, Lane::Wrapped)),
+    contrast(RECORDS_PAYLOADS, (Of::Said, Lane::Bare), (Of::Said, Lane::Wrapped)),
     contrast(RECORDS_EXACTLY, (Of::Exactly, Lane::Bare), (Of::Exactly, Lane::Wrapped)),
-    contrast(ASKS, (Of::Alone, Lane::Bare), (Of::Alone, Lane::Asks)),
+    contrast(ASKS, (Of::Asking, Lane::Bare), (Of::Asking, Lane::Wrapped)),
 ];
 
 const fn contrast(name: &'static str, base: (Of, Lane), variant: (Of, Lane)) -> Contrast {
     Contrast { name, base, variant }
 }
 
-/// ddbx, and the paper's protocol.
-pub fn ours(session: &OpenSession) -> io::Result<Group> {
+/// ddbx, and the paper's protocol: a session that is asked. What is asked counts too, and is on
+/// the same core.
+pub fn ours(session: &OpenSession, asked: &OpenSession) -> io::Result<Group> {
     for nth in 0..BREAKPOINTS {
         let spec = format!("{PLANTED}:Elsewhere.method_{nth}@arrive");
         let planted = session.session.plant(Wanted { spec, ..Wanted::default() }, None);
         planted.map_err(io::Error::other)?;
     }
     let exactly = vec![("DDBX_EXACT", "1".to_owned())];
+    let payloads = vec![("DDBX_PAYLOADS", "1".to_owned())];
+    let (asked, central) = (Some(asked.address.clone()), Some(std::process::id()));
+    let asking = Setup { session: asked, central, ..Setup::default() };
     let attached = || Setup { session: Some(session.address.clone()), ..Setup::default() };
     let recorded = || Setup { is_recorded: true, ..attached() };
     let pairs = start([
-        (Of::Alone, Setup { has_third: true, ..Setup::default() }),
+        (Of::Alone, Setup::default()),
         (Of::Attached, attached()),
         (Of::Recorded, recorded()),
         (Of::Exactly, Setup { environment: exactly, ..recorded() }),
+        (Of::Said, Setup { environment: payloads, ..recorded() }),
+        (Of::Asking, asking),
     ])?;
     Ok(Group { pairs, contrasts: &OURS, has_null: true })
 }

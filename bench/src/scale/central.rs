@@ -2,11 +2,13 @@
 
 use std::io::{self, BufRead as _, BufReader};
 use std::process::Child;
+use std::thread;
 use std::time::Duration;
 
 use ddbx_protocol::control::{Reply, Request, SessionView};
 use ddbx_protocol::link::{Address, Receiver, Role, Sender, dial};
 use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 
 use crate::again::again;
 use crate::peers::server::until_stdin_ends;
@@ -15,10 +17,17 @@ use crate::usage;
 
 /// Is central until standard input ends.
 pub fn be() -> io::Result<()> {
-    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    // As `ddbx central` has it.
+    let runtime = Builder::new_current_thread().enable_all().build()?;
     let open = OpenSession::open(&runtime)?;
     println!("{}", open.address);
-    until_stdin_ends();
+    let (end, ended) = oneshot::channel();
+    thread::spawn(move || {
+        until_stdin_ends();
+        let _ = end.send(());
+    });
+    // Nothing is sent if that thread is gone, and then it is over as well.
+    let _ = runtime.block_on(ended);
     Ok(())
 }
 

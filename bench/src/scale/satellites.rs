@@ -16,12 +16,15 @@ use futures::future::try_join_all;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tokio::time::{interval_at, timeout};
+use tokio::time::{sleep_until, timeout};
 
 /// How many a hold in one of them concerns.
 pub const GROUP: usize = 10;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// When to beat if central does not, as the link of a satellite does.
+const ALONE: Duration = HEARTBEAT.saturating_mul(2);
 
 /// All of them; they leave when the runtime ends.
 pub struct Satellites {
@@ -213,25 +216,27 @@ async fn take_part(
     mut to_say: UnboundedReceiver<FromSatellite>,
     tell: Tell,
 ) -> io::Result<()> {
-    // Nobody began at the same time as another.
-    let first = tokio::time::Instant::now() + HEARTBEAT.mul_f64(fastrand::f64());
-    let mut heartbeat = interval_at(first, HEARTBEAT);
+    let mut alone = Instant::now() + ALONE;
     loop {
         let message = tokio::select! {
             received = receiver.receive() => {
                 match received.map_err(io::Error::other)? {
-                    Some(FromCentral::Says(said)) => _ = tell.send((nth, said, Instant::now())),
-                    Some(FromCentral::Settle { query }) => {
-                        say(&mut sender, &FromSatellite::Settled { query }).await?;
+                    Some(FromCentral::Heartbeat) => FromSatellite::Status(Status::default()),
+                    Some(FromCentral::Says(said)) => {
+                        let _ = tell.send((nth, said, Instant::now()));
+                        continue;
                     }
-                    Some(_) => {}
+                    Some(FromCentral::Settle { query }) => FromSatellite::Settled { query },
+                    Some(_) => continue,
                     None => return Err(io::ErrorKind::UnexpectedEof.into()),
                 }
-                continue;
             }
             Some(message) = to_say.recv() => message,
-            _ = heartbeat.tick() => FromSatellite::Status(Status::default()),
+            () = sleep_until(alone.into()) => FromSatellite::Status(Status::default()),
         };
+        if matches!(message, FromSatellite::Status(_)) {
+            alone = Instant::now() + ALONE;
+        }
         say(&mut sender, &message).await?;
     }
 }

@@ -41,7 +41,7 @@ impl Driver {
         self.epochs += 1;
         let epoch = self.epochs;
         let start = self.start_number(&name, process);
-        deliver(FromCentral::Welcome { name: name.clone(), start });
+        deliver(FromCentral::Welcome { name: name.clone(), start, mode: self.mode });
         if self.observers > 0 {
             deliver(FromCentral::Observe(true));
         }

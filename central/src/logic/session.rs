@@ -5,7 +5,7 @@
 //! process must know has changed. In steady state there is nothing to send, and
 //! a process that no held strand can reach hears nothing at all.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use ddbx_protocol::{
@@ -67,6 +67,9 @@ pub struct Central<S: Safeguards = AllOn> {
     dirty: bool,
     /// Where somebody who was waited for is gone without a word.
     vanished: Processes,
+    /// Those for whom something may have changed since they were told what they must know: so
+    /// that a change costs as much as there are of them, however many others there are.
+    unsettled: Processes,
     forced: bool,
     outputs: VecDeque<(ProcessIndex, ToSatellite)>,
 }
@@ -94,6 +97,7 @@ impl<S: Safeguards> Central<S> {
             alarm: None,
             dirty: false,
             vanished: Processes::new(),
+            unsettled: Processes::new(),
             forced: false,
             outputs: VecDeque::new(),
             safeguards,
@@ -114,6 +118,7 @@ impl<S: Safeguards> Central<S> {
             self.handle_left(now, process);
         }
         self.members.insert(process, Member::default());
+        self.unsettled.insert(process);
         if self.paused.contains(&process) {
             self.outputs.push_back((process, ToSatellite::Pause(true)));
         }
@@ -311,6 +316,11 @@ impl<S: Safeguards> Central<S> {
         self.topology.callees(process)
     }
 
+    /// The processes that the user has paused, those that are gone included.
+    pub fn paused(&self) -> impl Iterator<Item = ProcessIndex> {
+        self.paused.iter().copied()
+    }
+
     /// Whether the user has paused a process.
     pub fn is_paused(&self, process: ProcessIndex) -> bool {
         self.paused.contains(&process)
@@ -372,16 +382,15 @@ impl<S: Safeguards> Central<S> {
 
     fn tell_permits(&mut self, now: RealTime) {
         let mut all = known(&mut self.stops, &self.topology, &self.floors);
-        let concerned: BTreeSet<ProcessIndex> = self
-            .members
-            .iter()
-            .filter(|(process, member)| {
-                let floor = self.floors.get(process).copied().unwrap_or_default();
-                !member.known.is_empty() || all.contains_key(process) || floor != member.floor
-            })
-            .map(|(process, _)| *process)
-            .chain(self.vanished.iter().copied())
-            .collect();
+        let mut concerned = std::mem::take(&mut self.unsettled);
+        concerned.extend(all.keys().chain(&self.vanished));
+        debug_assert!(
+            self.members.iter().all(|(process, member)| {
+                let is_settled = member.known.is_empty() && self.floor(*process) == member.floor;
+                is_settled || concerned.contains(process)
+            }),
+            "somebody would not be told what has changed for it"
+        );
         for process in concerned {
             let floor = self.floor(process);
             let known = all.remove(&process).unwrap_or_default();
@@ -389,6 +398,10 @@ impl<S: Safeguards> Central<S> {
             let Some(member) = self.members.get_mut(&process) else {
                 continue;
             };
+            if !known.is_empty() {
+                // Some day it need not know that any more.
+                self.unsettled.insert(process);
+            }
             if member.known == known && member.floor == floor && !vanished {
                 continue;
             }
@@ -442,6 +455,7 @@ impl<S: Safeguards> Central<S> {
         if let Some(member) = self.members.get_mut(&process)
             && self.mode == Mode::Permit
         {
+            self.unsettled.insert(process);
             member.floor = member.floor.max(delay);
         }
     }
@@ -477,7 +491,10 @@ impl<S: Safeguards> Central<S> {
         if delay > Delay::ZERO {
             for &process in processes {
                 let floor = self.floors.entry(process).or_default();
-                *floor = (*floor).max(delay);
+                if *floor < delay {
+                    *floor = delay;
+                    self.unsettled.insert(process);
+                }
             }
         }
     }

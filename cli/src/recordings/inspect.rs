@@ -24,9 +24,10 @@ use crate::text::{escaped, escaped_json, one_line, padded};
 #[derive(Args)]
 #[command(after_long_help = "\
 Each line: the time since the first event of that log, the process and the number of the
-event in it, and what it is. Results of choices and gaps stand where they belong. Δ is for
-how long the control was held so far. gateway/main!3.1 is the first call that is made while
-the third call of gateway/main is handled, and also who handles it.
+event in it, and what it is, with arguments or results if the run was recorded with
+`--payloads`. Results of choices and gaps stand where they belong. Δ is for how long the
+control was held so far. gateway/main!3.1 is the first call that is made while the third call
+of gateway/main is handled, and also who handles it.
 
 Examples:
   ddbx inspect shop-1                           all of it
@@ -197,6 +198,7 @@ fn line(entry: &MergedEntry<'_>, width: usize) -> String {
         }
         Entry::Gap(gap) => format!("({} missing here: {})", gap.missing, gap.why),
     };
+    let said = entry.payload().map_or_else(String::new, |payload| format!("  {payload}"));
     let remark = match (entry.departure, entry.kind().and_then(EventKind::sent_as)) {
         (Departure::Absent, Some(sent_as)) => format!("  (its departure {sent_as} is not there)"),
         (Departure::Later, Some(sent_as)) => format!("  (before its departure {sent_as})"),
@@ -205,7 +207,11 @@ fn line(entry: &MergedEntry<'_>, width: usize) -> String {
         }
         _ => String::new(),
     };
-    format!("{:>12}  {name}  {}", time(entry.since_start), one_line(&format!("{what}{remark}")))
+    format!(
+        "{:>12}  {name}  {}",
+        time(entry.since_start),
+        one_line(&format!("{what}{said}{remark}"))
+    )
 }
 
 /// Text if it is some, else bytes.
@@ -234,6 +240,13 @@ fn as_json(entry: &MergedEntry<'_>) -> Value {
             object["at"] = json!(moment.at);
             object["delay"] = json!(moment.delay);
             object["kind"] = json!(moment.kind);
+            if let Some(payload) = &moment.payload {
+                object["payload"] = json!({
+                    "text": payload.text(),
+                    "bytes": payload.bytes(),
+                    "is_cut": payload.is_cut(),
+                });
+            }
         }
         Entry::Choice(choice) => {
             object["choice"] = json!({

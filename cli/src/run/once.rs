@@ -51,12 +51,15 @@ impl Runner<'_> {
     async fn in_session(&self, variant: Variant<'_>) -> Result<Ended, Failure> {
         let Variant { sinks, shown, seed, record, alarm, is_announced } = variant;
         let args = self.args;
-        let mut open = Open::start(&self.session, args.in_session.key_files()).await?;
+        let mut open = Open::start(&self.session, args.in_session.key_files(), args.mode).await?;
         let mut environment = open.environment.clone();
         if let Some(directory) = record {
             let session = recorded_as(&open.name);
             let program = self.program()?;
             environment.extend(create_recording(directory, session, args.keep(), program)?);
+            if args.payloads {
+                environment.push(("DDBX_PAYLOADS".to_owned(), "1".to_owned()));
+            }
         }
         if let Some(seed) = seed {
             let delays = format!("{seed}:{}", args.max_delay.micros);

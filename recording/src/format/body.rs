@@ -3,7 +3,7 @@
 //! An entry begins with a byte: its kind in the low four bits, then what is not as
 //! usual. An event follows the one before it by one, has its delay, and is about the
 //! same call of its control or the next one; times, departures and all else differ
-//! little. Some eight bytes hold an event.
+//! little. Some eight bytes hold an event. Its payload, if it has one, stands right behind it.
 //!
 //! `encode.rs` and `decode.rs` mirror each other; what they remember from entry to
 //! entry is one type, so that they cannot disagree.
@@ -47,6 +47,9 @@ mod kind {
     pub(super) const FIRED: u8 = 14;
     pub(super) const ENTERED: u8 = 15;
 }
+
+/// What was said at the event before it follows: what no gap and no event begins with.
+const PAYLOAD: u8 = kind::GAP | JUMP;
 
 /// What the next entry is compared with.
 #[derive(Debug, Default)]

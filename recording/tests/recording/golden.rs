@@ -14,8 +14,8 @@ use ddbx_protocol::{
 };
 use ddbx_recording::format::VERSION;
 use ddbx_recording::{
-    Choice, ChoiceValue, Entry, Gap, Keep, LogWriter, Moment, NewProcess, Options, Program,
-    Recording, SessionManifest, Why, join, seal, verify,
+    Choice, ChoiceValue, Entry, Gap, Keep, LogWriter, Moment, NewProcess, Options, Payload,
+    Program, Recording, SessionManifest, Why, join, seal, verify,
 };
 
 fn golden() -> PathBuf {
@@ -105,7 +105,7 @@ fn make(directory: &Path) {
         event(1, 0, EventKind::Connected { connection: connection() }),
         event(2, 0, EventKind::Spawned { control: main.clone(), by: None }),
         event(3, 0, EventKind::Spawned { control: child.clone(), by: Some(main.clone()) }),
-        event(4, 0, sent(&[1], 0)),
+        said(event(4, 0, sent(&[1], 0)), r#"{"item":"tea"}"#),
         choice(None, vec![7, 0, 255]),
         event(5, 2_000_000_000, has_answer(&[1], Some(at(&orders, 5)))),
         event(6, 2_000_000_000, sent(&[2], 0x1234)),
@@ -121,7 +121,7 @@ fn make(directory: &Path) {
         event(2, 0, arrived(&[1], Some(at(&gateway, 4)))),
         event(3, 0, sent(&[1, 1], u16::MAX)),
         event(4, 0, has_answer(&[1, 1], None)),
-        event(5, 0, EventKind::ReturnSent { call: call(&[1]) }),
+        said(event(5, 0, EventKind::ReturnSent { call: call(&[1]) }), &"x".repeat(5_000)),
         event(6, 0, arrived(&[2], Some(at(&gateway, 6)))),
         event(7, 0, entered(1, Shared::Lock, None)),
         event(8, 0, entered(2, Shared::Read, None)),
@@ -167,7 +167,21 @@ fn write(directory: &Path, process: &ProcessName, entries: &[Entry]) {
 
 fn event(number: u64, delay: u64, kind: EventKind) -> Entry {
     let at = RealTime::from_nanos(5_000_000_000 + number as i64 * 31_337);
-    Entry::Event(Moment { number: EventNumber(number), at, delay: Delay::from_nanos(delay), kind })
+    Entry::Event(Moment {
+        number: EventNumber(number),
+        at,
+        delay: Delay::from_nanos(delay),
+        kind,
+        payload: None,
+    })
+}
+
+/// With what was said there.
+fn said(mut event: Entry, text: &str) -> Entry {
+    if let Entry::Event(moment) = &mut event {
+        moment.payload = Some(Box::new(Payload::new(text)));
+    }
+    event
 }
 
 fn process(name: &str) -> ProcessName {

@@ -52,7 +52,13 @@ fn all_of_it_in_the_order_of_each_log_and_nothing_before_it_was_sent() {
 
 fn at(number: u64, millis: i64, kind: EventKind) -> Entry {
     let at = RealTime::from_nanos(millis * 1_000_000);
-    Entry::Event(Moment { number: EventNumber(number), at, delay: Delay::ZERO, kind })
+    Entry::Event(Moment {
+        number: EventNumber(number),
+        at,
+        delay: Delay::ZERO,
+        kind,
+        payload: None,
+    })
 }
 
 /// Written as `process:number`, or `process:-` for what has none, with its time in ms.

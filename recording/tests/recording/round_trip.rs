@@ -7,7 +7,7 @@ use ddbx_protocol::{
 use ddbx_recording::format::body::{Decoder, Encoder};
 use ddbx_recording::format::{HEAD_BYTES, Head, check_block};
 use ddbx_recording::{
-    Choice, ChoiceValue, Entry, Gap, LogWriter, Moment, Options, Segment, Tail, Why,
+    Choice, ChoiceValue, Entry, Gap, LogWriter, Moment, Options, Payload, Segment, Tail, Why,
 };
 use proptest::prelude::*;
 
@@ -112,13 +112,20 @@ fn kind() -> impl Strategy<Value = EventKind> {
     ]
 }
 
+/// Mostly none, and some that are too long to be kept whole.
+fn payload() -> impl Strategy<Value = Option<Box<Payload>>> {
+    let text = prop_oneof!["[a-é]{0,40}", "[a-é]{2000,4100}"];
+    prop_oneof![3 => Just(None), 1 => text.prop_map(|text| Some(Box::new(Payload::new(&text))))]
+}
+
 /// What stands between two gaps.
 fn substance() -> impl Strategy<Value = Entry> {
-    let event =
-        (nearly(1..5), any::<i64>(), nearly(0..2), kind()).prop_map(|(number, at, delay, kind)| {
+    let event = (nearly(1..5), any::<i64>(), nearly(0..2), kind(), payload()).prop_map(
+        |(number, at, delay, kind, payload)| {
             let (at, delay) = (RealTime::from_nanos(at), Delay::from_nanos(delay));
-            Entry::Event(Moment { number: EventNumber(number), at, delay, kind })
-        });
+            Entry::Event(Moment { number: EventNumber(number), at, delay, kind, payload })
+        },
+    );
     let value = prop::collection::vec(any::<u8>(), 0..40);
     let choice = (control(), within(), "[a-c]", value).prop_map(|(control, call, name, value)| {
         let (name, value) = (ChoiceName::new(name).unwrap(), ChoiceValue::new(value).unwrap());
@@ -288,7 +295,13 @@ fn names_without_end() {
         .map(|number| {
             let control = ControlId::new(format!("here/request-{number}")).unwrap();
             let kind = EventKind::Ended { control };
-            Entry::Event(Moment { number: EventNumber(number), at: now, delay: Delay::ZERO, kind })
+            Entry::Event(Moment {
+                number: EventNumber(number),
+                at: now,
+                delay: Delay::ZERO,
+                kind,
+                payload: None,
+            })
         })
         .collect();
     for entry in &entries {

@@ -195,7 +195,13 @@ impl Plan {
                     EventKind::Accepted { connection, sent_as: sent_as(message) }
                 }
             };
-            moments.push(Moment { number, at: RealTime::from_nanos(at), delay: Delay::ZERO, kind });
+            moments.push(Moment {
+                number,
+                at: RealTime::from_nanos(at),
+                delay: Delay::ZERO,
+                kind,
+                payload: None,
+            });
         }
         logs
     }

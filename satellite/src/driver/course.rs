@@ -6,10 +6,11 @@ use std::time::Duration;
 use ddbx_protocol::{
     CallPath, ChoiceName, ControlId, Delay, EventKind, EventNumber, Progress, RecordedSoFar,
 };
-use ddbx_recording::{Choice, ChoiceValue, Entry, Moment};
+use ddbx_recording::{Choice, ChoiceValue, Entry, Moment, Payload};
 
 use super::Handle;
 use super::fragments::Baton;
+use super::pass::Arrival;
 use super::replay::Replay;
 use crate::logic::script::{Like, Script};
 use crate::recorder::Recorder;
@@ -26,6 +27,8 @@ pub struct Course {
     /// Whether what controls share inside the process is to be used in the order of their
     /// events, so that a replay can repeat it: then one of them runs at a time.
     pub is_exact: bool,
+    /// Whether what is said is recorded too: arguments, results and values of points.
+    pub keeps_payloads: bool,
 }
 
 /// Small delays that shake out other orders, and are the same for the same seed.
@@ -75,15 +78,18 @@ pub(super) struct Running {
     pub(super) perturbation: Option<Perturbation>,
     pub(super) replay: Option<Replay>,
     pub(super) baton: Option<Baton>,
+    pub(super) keeps_payloads: bool,
 }
 
 impl Handle {
     /// What concerns the course of events from the start.
     pub fn follow(&self, course: Course) {
-        let Course { recorder, perturbation, script, is_exact } = course;
+        let Course { recorder, perturbation, script, is_exact, keeps_payloads } = course;
         let replay = script.map(Replay::new);
         let baton = is_exact.then(Baton::default);
-        let _ = self.0.course.set(Running { recorder, perturbation, replay, baton });
+        let keeps_payloads = keeps_payloads && recorder.is_some() && replay.is_none();
+        let course = Running { recorder, perturbation, replay, baton, keeps_payloads };
+        let _ = self.0.course.set(course);
         self.open(&self.lock());
         // From now on it is told how far the replay has come.
         let _ = self.0.wake.send(());
@@ -109,6 +115,20 @@ impl Handle {
     #[inline]
     pub(super) fn replay(&self) -> Option<&Replay> {
         self.0.course.get()?.replay.as_ref()
+    }
+
+    /// Whether what is said is recorded too.
+    #[inline]
+    pub(super) fn keeps_payloads(&self) -> bool {
+        self.0.course.get().is_some_and(|course| course.keeps_payloads)
+    }
+
+    /// What is said at an event, if that is recorded: of an answer the result.
+    pub(super) fn payload_of(&self, arrival: &Arrival) -> Option<Box<Payload>> {
+        let Arrival::Judge(arrived) = arrival else { return None };
+        let said = arrived.captured.as_ref().filter(|_| self.keeps_payloads())?;
+        let value = said.result.as_ref().or(said.args.as_ref())?;
+        Some(Box::new(Payload::new(&value.to_string())))
     }
 
     #[inline]
@@ -182,7 +202,13 @@ impl Handle {
             self.0.events.push(self.name(), number, self.now(), delay, kind.clone());
         }
         if let Some(recorder) = self.recorder() {
-            recorder.push(Entry::Event(Moment { number, at: self.now(), delay, kind }));
+            recorder.push(Entry::Event(Moment {
+                number,
+                at: self.now(),
+                delay,
+                kind,
+                payload: None,
+            }));
         }
     }
 }

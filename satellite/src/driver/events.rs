@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ddbx_protocol::attach::EVENTS_MAX;
 use ddbx_protocol::{Delay, Event, EventId, EventKind, EventNumber, ProcessName, RealTime};
+use ddbx_recording::Payload;
 
 use super::Handle;
 
@@ -78,7 +79,18 @@ impl Waiting {
 
 impl Handle {
     /// Something happens, with this delay: its number in the process.
+    #[inline]
     pub fn note(&self, delay: Delay, kind: impl FnOnce() -> EventKind) -> EventNumber {
+        self.note_with(delay, None, kind)
+    }
+
+    /// The same, with what was said if that is recorded.
+    pub(super) fn note_with(
+        &self,
+        delay: Delay,
+        payload: Option<Box<Payload>>,
+        kind: impl FnOnce() -> EventKind,
+    ) -> EventNumber {
         let events = &self.0.events;
         if !events.is_observed() && !self.has_course() {
             return events.next();
@@ -100,10 +112,10 @@ impl Handle {
                 waiting.push(Event { id, at, delay, kind });
                 number
             }
-            (Some(recorder), false) => recorder.note(self.now(), delay, kind()),
+            (Some(recorder), false) => recorder.note(self.now(), delay, kind(), payload),
             (Some(recorder), true) => {
                 let (kind, at) = (kind(), self.now());
-                let number = recorder.note(at, delay, kind.clone());
+                let number = recorder.note(at, delay, kind.clone(), payload);
                 events.push(self.name(), number, at, delay, kind);
                 number
             }

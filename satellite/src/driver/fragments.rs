@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ddbx_protocol::{Delay, EventKind, EventNumber};
+use ddbx_recording::Payload;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::task::{AbortHandle, JoinHandle, yield_now};
 use tokio::time::timeout;
@@ -231,11 +232,21 @@ impl Handle {
         delay: Delay,
         event: impl FnOnce() -> EventKind,
     ) -> EventNumber {
+        self.note_alone_with(delay, None, event).await
+    }
+
+    /// The same, with what was said if that is recorded.
+    pub(super) async fn note_alone_with(
+        &self,
+        delay: Delay,
+        payload: Option<Box<Payload>>,
+        event: impl FnOnce() -> EventKind,
+    ) -> EventNumber {
         let number = match self.baton() {
-            None => self.note(delay, event),
+            None => self.note_with(delay, payload, event),
             Some(baton) => {
                 let permit = baton.take().await;
-                let number = self.note(delay, event);
+                let number = self.note_with(delay, payload, event);
                 if let Some(permit) = permit {
                     baton.keep(self, permit);
                 }

@@ -32,9 +32,10 @@ impl Inbox {
     pub fn deliver(&self, message: FromCentral) {
         let Some(handle) = self.handle() else { return };
         match message {
-            FromCentral::Welcome { name, start } => handle.change(|core| {
+            FromCentral::Welcome { name, start, mode } => handle.change(|core| {
                 handle.set_name(name);
                 core.start = start;
+                core.satellite.handle_mode(mode);
                 core.satellite.handle_attached(handle.now());
                 for &to in &core.callees {
                     core.satellite.handle_connected(to);

@@ -103,8 +103,10 @@ impl Handle {
         let quiet_at = self.0.quiet_at.load(Ordering::Acquire);
         let delay = visit.delay.map_or(quiet_at, Delay::as_nanos);
         let passed = Passed { delay: Delay::from_nanos(delay), is_free: visit.is_free };
-        // In a replay it is judged when its turn has come.
-        let is_quiet = quiet_at != BUSY && delay == quiet_at && !self.is_replay();
+        // In a replay it is judged when its turn has come; and what is said is looked at only
+        // on the way of those who are judged.
+        let is_quiet =
+            quiet_at != BUSY && delay == quiet_at && !self.is_replay() && !self.keeps_payloads();
         let groups = self.0.looked_out_for.load(Ordering::Acquire);
         if is_quiet && groups == 0 {
             return Arrival::Quiet(passed);
@@ -155,8 +157,9 @@ impl Handle {
         let kind = event();
         self.shake(|| kind.clone()).await;
         let Some(replay) = self.replay() else {
+            let payload = self.payload_of(&arrival);
             let passed = self.judge(visit, arrival).await;
-            return (passed, self.note_alone(passed.delay, || kind).await);
+            return (passed, self.note_alone_with(passed.delay, payload, || kind).await);
         };
         let turn = replay.turn(kind).await;
         let passed = self.judge(visit, arrival).await;
@@ -191,7 +194,7 @@ impl Handle {
             conditions.extend(condition.map(|condition| (breakpoint.id, condition)));
         }
         // Not while the satellite is locked: this runs the program's own code.
-        let captured = matched.then(capture);
+        let captured = (matched || self.keeps_payloads()).then(capture);
         let delay = visit.delay.unwrap_or_default();
         // In a replay the order is known: only what the user holds waits.
         let strand = Strand {

@@ -335,7 +335,7 @@ mod tests {
         };
         let moment = |(number, kind)| {
             let (at, delay) = (RealTime::default(), Delay::ZERO);
-            Entry::Event(Moment { number: EventNumber(number), at, delay, kind })
+            Entry::Event(Moment { number: EventNumber(number), at, delay, kind, payload: None })
         };
         let script = [(1, point("first")), (2, point("second"))].map(moment);
         let replay = Replay::new(Script::new(script));

@@ -222,6 +222,12 @@ impl<S: Safeguards> Satellite<S> {
         self.send(ToCentral::Accepted { from });
     }
 
+    /// Central applies the rule in this way. It says so before anything else, so nobody
+    /// stands still yet.
+    pub fn handle_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
     /// Central has answered: its rules hold from now on.
     pub fn handle_attached(&mut self, now: RealTime) {
         self.attached = true;
@@ -323,7 +329,8 @@ impl<S: Safeguards> Satellite<S> {
         }
         let delay = strand.delay;
         let clock = now - delay;
-        if self.mode == Mode::Ask {
+        // Whom the user has let go on anyway nobody asks for.
+        if self.mode == Mode::Ask && !strand.is_free {
             self.stop(now, strand, gate.clone(), StopReason::Delay, clock);
             return Verdict::Stopped;
         }

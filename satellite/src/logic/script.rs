@@ -14,8 +14,11 @@ use ddbx_protocol::{
 };
 use ddbx_recording::{ChoiceValue, Entry};
 
+mod calls;
 #[cfg(test)]
 mod tests;
+
+use calls::Calls;
 
 /// Where an event stands in the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,6 +61,8 @@ pub struct Script {
     done: u64,
     /// Where each event still comes that nobody has claimed.
     places: BTreeMap<EventKind, VecDeque<Place>>,
+    /// The calls among them.
+    calls: Calls,
     choices: BTreeMap<(ControlId, Option<CallPath>, ChoiceName), VecDeque<ChoiceValue>>,
     /// A control runs on from the last event, and others wait until it stands again:
     /// so what they share inside the process is used in the same order.
@@ -105,6 +110,7 @@ impl Script {
             let key = moment.kind.identity();
             script.places.entry(key).or_default().push_back(place);
             let (number, kind) = (moment.number, moment.kind);
+            script.calls.insert(&kind, place);
             script.steps.push(Step { number, kind, took, is_done: false });
         }
         script.lasted = last.since(RealTime::default());
@@ -137,13 +143,18 @@ impl Script {
             return Claim::Free;
         }
         let key = kind.identity();
-        let place = self.places.get_mut(&key).and_then(VecDeque::pop_front);
-        place.map_or(Claim::Beyond, Claim::At)
+        let Some(place) = self.places.get_mut(&key).and_then(VecDeque::pop_front) else {
+            return Claim::Beyond;
+        };
+        self.calls.remove(&self.steps[place.0].kind, place);
+        Claim::At(place)
     }
 
     /// An event that had this place does not happen now.
     pub fn put_back(&mut self, place: Place) {
-        let places = self.places.entry(self.steps[place.0].kind.identity()).or_default();
+        let kind = &self.steps[place.0].kind;
+        self.calls.insert(kind, place);
+        let places = self.places.entry(kind.identity()).or_default();
         let at = places.partition_point(|other| *other < place);
         places.insert(at, place);
     }
@@ -225,30 +236,16 @@ impl Script {
     /// Which of its calls a control makes, which it has counted. Calls that are begun in
     /// one `select!` come in the order of dice: then the content tells, or the method.
     pub fn like(&self, outer: Option<&CallPath>, counted: &EventKind) -> Option<Like> {
-        let EventKind::CallSent { call: CallId { control, path }, method, content } = counted
+        let at = self.places.get(&counted.identity()).and_then(VecDeque::front);
+        let place = self.calls.like(outer, counted, at.copied())?;
+        let (
+            EventKind::CallSent { call, content, .. },
+            EventKind::CallSent { content: wanted, .. },
+        ) = (&self.steps[place.0].kind, counted)
         else {
             return None;
         };
-        let first = outer.map_or_else(|| CallPath::root(0), |outer| outer.child(0));
-        let from = EventKind::CallSent {
-            call: CallId { control: control.clone(), path: first },
-            method: method.clone(),
-            content: 0,
-        };
-        let of_control = self.places.range(from..).map_while(|(kind, places)| match kind {
-            EventKind::CallSent { call, method, .. } if call.control == *control => {
-                Some((call, method, places.front()))
-            }
-            _ => None,
-        });
-        let likes = of_control.filter_map(|(call, of, place)| {
-            let fits = of == method && call.path.is_made_in(outer);
-            place.filter(|_| fits).map(|place| (*place, &call.path))
-        });
-        let is_same = |place: Place| matches!(&self.steps[place.0].kind, EventKind::CallSent { content: c, .. } if c == content);
-        likes
-            .min_by_key(|(place, like)| (!is_same(*place), *like != path, *place))
-            .map(|(place, like)| Like { path: like.clone(), is_same: is_same(place) })
+        Some(Like { path: call.path.clone(), is_same: content == wanted })
     }
 
     /// From whom the message came that a control gets as its `nth`, if it gets one.

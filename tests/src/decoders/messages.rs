@@ -14,7 +14,7 @@ use ddbx_protocol::session::TIMED_MAX;
 use ddbx_protocol::{
     Attach, Breakpoint, BreakpointId, CallId, CallPath, Condition, ConnectionId, ControlId, Count,
     Delay, End, Event, EventId, EventKind, EventNumber, FromCentral, FromSatellite, Gate, HoldId,
-    InFlight, MethodName, Names, Open, Pattern, Permit, Place, PointLabel, ProcessIndex,
+    InFlight, MethodName, Mode, Names, Open, Pattern, Permit, Place, PointLabel, ProcessIndex,
     ProcessKey, ProcessName, Progress, RealTime, RecordedSoFar, RpcEvent, Scope, Shared, Stack,
     Standing, Status, StopId, StopReason, Timed, ToCentral, ToSatellite, VirtualTime,
 };
@@ -235,7 +235,7 @@ pub(super) fn from_central() -> Vec<FromCentral> {
         ToSatellite::Granted { number: 1, delay: Delay::from_nanos(5) },
     ];
     let mut messages = vec![
-        FromCentral::Welcome { name: process(), start: 2 },
+        FromCentral::Welcome { name: process(), start: 2, mode: Mode::Ask },
         FromCentral::Ready,
         FromCentral::Heartbeat,
         FromCentral::Calls { query: 1, of: Some(control()) },

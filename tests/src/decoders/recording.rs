@@ -15,9 +15,9 @@ use ddbx_recording::format::{
     BODY_BYTES_MAX, BlockKind, HEAD_BYTES, Header, SUM_BYTES, encode_block,
 };
 use ddbx_recording::{
-    Choice, ChoiceValue, Entry, Gap, Keep, Moment, NewProcess, ProcessManifest, Program, Recording,
-    Seal, SealedFile, Segment, SegmentReader, SessionManifest, Step, Why, decode_manifest,
-    encode_manifest, is_replayable, join, merged, verify,
+    Choice, ChoiceValue, Entry, Gap, Keep, Moment, NewProcess, Payload, ProcessManifest, Program,
+    Recording, Seal, SealedFile, Segment, SegmentReader, SessionManifest, Step, Why,
+    decode_manifest, encode_manifest, is_replayable, join, merged, verify,
 };
 use tempfile::TempDir;
 
@@ -129,6 +129,7 @@ fn entries() -> Vec<Entry> {
             at: RealTime::from_nanos(1_000 * number as i64),
             delay: Delay::from_nanos(number / 3),
             kind,
+            payload: number.is_multiple_of(2).then(|| Box::new(Payload::new("{\"item\":7}"))),
         })
     };
     let mut entries: Vec<_> = (1..).zip(messages::kinds()).map(moment).collect();
@@ -173,6 +174,7 @@ fn heavy_bodies() -> Vec<Vec<u8>> {
             at: RealTime::default(),
             delay: Delay::ZERO,
             kind: EventKind::Ended { control },
+            payload: None,
         })
     };
     let long = "x".repeat(4_000);

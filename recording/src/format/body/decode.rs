@@ -5,8 +5,8 @@ use ddbx_protocol::{
     EventNumber, MethodName, PointLabel, ProcessName, RealTime, Shared,
 };
 
-use super::{DELAY, JUMP, Memory, NEXT_CALL, OTHER_CALL, kind, slot};
-use crate::entry::{Choice, ChoiceValue, Entry, Gap, Moment, Why};
+use super::{DELAY, JUMP, Memory, NEXT_CALL, OTHER_CALL, PAYLOAD, kind, slot};
+use crate::entry::{Choice, ChoiceValue, Entry, Gap, Moment, Payload, Why};
 use crate::format::names::Met;
 use crate::format::varint::Input;
 use crate::format::{BlockKind, FormatError};
@@ -63,7 +63,10 @@ impl Decoder {
                 };
                 Entry::Gap(Gap { missing: input.number()?, why })
             }
-            _ => Entry::Event(self.event(tag, input)?),
+            _ => {
+                let moment = self.event(tag, input)?;
+                Entry::Event(Moment { payload: payload(input)?, ..moment })
+            }
         })
     }
 
@@ -140,6 +143,7 @@ impl Decoder {
             at: RealTime::from_nanos(self.memory.at as i64),
             delay: Delay::from_nanos(self.memory.delay),
             kind,
+            payload: None,
         })
     }
 
@@ -198,6 +202,18 @@ impl Decoder {
     fn method(&mut self, input: &mut Input<'_>) -> Result<MethodName, FormatError> {
         Ok(named(self.methods.get(input, 0)?)?.1.clone())
     }
+}
+
+/// What was said at an event, if it follows.
+fn payload(input: &mut Input<'_>) -> Result<Option<Box<Payload>>, FormatError> {
+    if input.0.first() != Some(&PAYLOAD) {
+        return Ok(None);
+    }
+    input.byte()?;
+    let bytes = input.number()?;
+    let kept = input.count(Payload::BYTES_MAX)?;
+    let text = str::from_utf8(input.bytes(kept)?).map_err(|_| FormatError::Content)?;
+    Ok(Some(Box::new(named(Payload::kept(text, bytes))?)))
 }
 
 /// Where a name must stand.

@@ -5,7 +5,7 @@ use ddbx_protocol::{
     MethodName, PointLabel, ProcessName, Shared,
 };
 
-use super::{BODY_BYTES_FULL, DELAY, JUMP, Memory, NEXT_CALL, OTHER_CALL, kind, slot};
+use super::{BODY_BYTES_FULL, DELAY, JUMP, Memory, NEXT_CALL, OTHER_CALL, PAYLOAD, kind, slot};
 use crate::entry::{Entry, Moment, Why};
 use crate::format::names::Defined;
 use crate::format::{BlockKind, encode_block, varint};
@@ -183,6 +183,12 @@ impl Encoder {
             }
         }
         self.body[tag_at] = tag;
+        if let Some(payload) = &moment.payload {
+            self.body.push(PAYLOAD);
+            varint::put(&mut self.body, payload.bytes());
+            varint::put(&mut self.body, payload.text().len() as u64);
+            self.body.extend(payload.text().as_bytes());
+        }
     }
 
     /// Returns what the tag says about it.

@@ -23,6 +23,7 @@ fn script(kinds: &[EventKind]) -> Script {
         at: RealTime::from_nanos(index as i64 * 1_000_000_000),
         delay: Delay::ZERO,
         kind: kind.clone(),
+        payload: None,
     };
     Script::new(kinds.iter().enumerate().map(moment).map(Entry::Event))
 }
@@ -70,6 +71,7 @@ fn nothing_more_happens_where_the_process_ended() {
         at: RealTime::from_nanos(7),
         delay: Delay::ZERO,
         kind: x.clone(),
+        payload: None,
     };
     let mut script = Script::to_the_end([Entry::Event(moment)], []);
     let first = place(&mut script, &x);
@@ -84,7 +86,7 @@ fn a_process_ends_when_nobody_works_for_it_any_more() {
     let ended = EventKind::Ended { control: control("a") };
     let moment = |(number, kind)| {
         let (at, delay) = (RealTime::default(), Delay::ZERO);
-        Entry::Event(Moment { number: EventNumber(number), at, delay, kind })
+        Entry::Event(Moment { number: EventNumber(number), at, delay, kind, payload: None })
     };
     let events = [(1, point("a", "x")), (2, ended.clone())].map(moment);
     let mut script = Script::to_the_end(events, [call("a", 1)]);
@@ -175,4 +177,68 @@ fn a_call_that_dice_have_numbered_is_found_by_what_it_is() {
     let other = MethodName::new("S.other").unwrap();
     assert_eq!(like(sent(9, &other, 7)), None);
     assert_eq!(script.like(Some(&CallPath::root(1)), &sent(1, &put, 7)), None);
+}
+
+/// What [`Script::like`] means: of all calls that are left and could be this one, the best.
+fn like_by_looking_at_all(
+    script: &Script,
+    outer: Option<&CallPath>,
+    counted: &EventKind,
+) -> Option<Like> {
+    let EventKind::CallSent { call: CallId { control, path }, method, content } = counted else {
+        return None;
+    };
+    let is_same = |place: Place| matches!(&script.steps[place.0].kind, EventKind::CallSent { content: c, .. } if c == content);
+    let left = script.places.iter().filter_map(|(kind, places)| Some((kind, *places.front()?)));
+    let likes = left.filter_map(|(kind, place)| match kind {
+        EventKind::CallSent { call, method: of, .. } => {
+            let fits = of == method && call.control == *control && call.path.is_made_in(outer);
+            fits.then_some((place, &call.path))
+        }
+        _ => None,
+    });
+    likes
+        .min_by_key(|(place, like)| (!is_same(*place), *like != path, *place))
+        .map(|(place, like)| Like { path: like.clone(), is_same: is_same(place) })
+}
+
+#[test]
+fn calls_are_found_as_if_all_were_looked_at() {
+    let methods = ["S.get", "S.put"].map(|name| MethodName::new(name).unwrap());
+    let outers = [None, Some(CallPath::root(1)), Some(CallPath::root(2))];
+    // All combinations, in an order without a pattern; every path is there once.
+    let kinds: Vec<EventKind> = (0..60u32)
+        .map(|nth| {
+            let mixed = nth * 37 % 60;
+            let outer = &outers[mixed as usize % 3];
+            let path = outer.as_ref().map_or_else(|| CallPath::root(mixed), |o| o.child(mixed));
+            EventKind::CallSent {
+                call: CallId { control: control(["a", "b"][mixed as usize / 3 % 2]), path },
+                method: methods[mixed as usize / 6 % 2].clone(),
+                content: (mixed / 12) as u16,
+            }
+        })
+        .collect();
+    let mut script = script(&kinds);
+    let mut found = 0;
+    for (nth, kind) in kinds.iter().enumerate() {
+        for asked in &kinds {
+            for outer in &outers {
+                for content in 0..6 {
+                    let mut asked = asked.clone();
+                    if let EventKind::CallSent { content: asked, .. } = &mut asked {
+                        *asked = content;
+                    }
+                    let like = script.like(outer.as_ref(), &asked);
+                    assert_eq!(like, like_by_looking_at_all(&script, outer.as_ref(), &asked));
+                    found += usize::from(like.is_some());
+                }
+            }
+        }
+        let claimed = place(&mut script, kind);
+        if nth % 3 == 0 {
+            script.put_back(claimed);
+        }
+    }
+    assert!(found > 1_000, "{found}");
 }

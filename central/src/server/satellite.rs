@@ -1,0 +1,105 @@
+//! The connection of a satellite: what it says goes to the session, and what the session has
+//! for it goes out. Whoever is silent for too long has left.
+
+use ddbx_protocol::link::Connection;
+use ddbx_protocol::session::LEASE;
+use ddbx_protocol::{FromCentral, FromSatellite, Status};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::pulse::Pulse;
+use crate::driver::{Membership, Session};
+
+/// Until the satellite is gone, or has joined again over another connection.
+pub(super) async fn serve(connection: Connection, session: Session, mut pulse: Pulse) {
+    let (mut sender, mut receiver) = connection.split();
+    let first = timeout(LEASE, receiver.receive::<FromSatellite>()).await;
+    let Ok(Ok(Some(FromSatellite::Attach(attach)))) = first else { return };
+    let (messages, mut outgoing) = unbounded_channel();
+    let deliver = move |message| {
+        let _ = messages.send(message);
+    };
+    let Some(membership) = session.join(attach, Box::new(deliver)) else { return };
+    let _leaves = Leaves { session: session.clone(), membership };
+    let mut news = News::default();
+    let mut heard = Instant::now();
+    // Not set anew with every message: when it is over it looks when the last one came.
+    let mut lease = std::pin::pin!(sleep_until(heard + LEASE));
+    loop {
+        let message = tokio::select! {
+            received = receiver.receive::<FromSatellite>() => {
+                let Ok(Some(message)) = received else { return };
+                heard = Instant::now();
+                if let Some(message) = news.of(message) {
+                    session.hear(membership, message);
+                }
+                continue;
+            }
+            // None: the same process has joined again over another connection.
+            message = outgoing.recv() => match message {
+                Some(message) => message,
+                None => return,
+            },
+            () = pulse.beat() => FromCentral::Heartbeat,
+            () = &mut lease => {
+                if heard.elapsed() >= LEASE {
+                    return;
+                }
+                lease.as_mut().reset(heard + LEASE);
+                continue;
+            }
+        };
+        if !matches!(timeout(LEASE, sender.send(&message)).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
+
+/// However a satellite's connection ends, the session hears of it.
+struct Leaves {
+    session: Session,
+    membership: Membership,
+}
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        self.session.leave(self.membership);
+    }
+}
+
+/// Knows how a process was doing: of very many that do nothing, nobody wakes the session.
+#[derive(Default)]
+struct News {
+    status: Option<Status>,
+}
+
+impl News {
+    /// The message, unless the session knows that already.
+    fn of(&mut self, message: FromSatellite) -> Option<FromSatellite> {
+        let FromSatellite::Status(status) = message else { return Some(message) };
+        if self.status.as_ref() == Some(&status) {
+            return None;
+        }
+        self.status = Some(status.clone());
+        Some(FromSatellite::Status(status))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_hears_how_a_process_is_doing_only_when_that_changes() {
+        let status = |served| FromSatellite::Status(Status { served, ..Status::default() });
+        let settled = FromSatellite::Settled { query: 1 };
+        let mut news = News::default();
+        assert!(news.of(status(0)).is_some(), "the first time");
+        assert!(news.of(status(0)).is_none());
+        assert_eq!(news.of(settled.clone()), Some(settled.clone()));
+        assert_eq!(news.of(settled.clone()), Some(settled), "an answer is not a status");
+        assert_eq!(news.of(status(1)), Some(status(1)));
+        assert!(news.of(status(1)).is_none());
+        assert!(news.of(status(0)).is_some(), "as it was before is news too");
+    }
+}
