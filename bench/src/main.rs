@@ -22,6 +22,7 @@ mod scale;
 mod screen;
 mod session;
 mod shop;
+mod soak;
 mod stats;
 mod usage;
 mod verdict;
@@ -67,6 +68,8 @@ enum Table {
     Chart(chart::ChartArgs),
     /// The screen at rest and with much to show: processor time, memory, events missed
     Screen(screen::ScreenArgs),
+    /// The shop for long, while breakpoints come and go: memory, errors, order
+    Soak(soak::SoakArgs),
     /// The debugger of the session that is measured
     #[command(hide = true)]
     Central,
@@ -106,6 +109,7 @@ fn measure(cli: &Cli) -> bool {
         Table::Replay(args) => replay::run(args, cli.json),
         Table::Scale(args) => scale::run(args, cli.json),
         Table::Chart(args) => chart::run(args),
+        Table::Soak(args) => soak::run(args, cli.json),
         Table::Central => ended_well("central", scale::be_central()),
         Table::Member => ended_well("member", scale::be_member()),
         Table::Client(args) => ended_well("client", rpc::client(args)),

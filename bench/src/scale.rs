@@ -17,8 +17,7 @@ mod central;
 mod satellites;
 mod startup;
 
-use central::Central;
-pub use central::be as be_central;
+pub use central::{Central, be as be_central};
 use satellites::Satellites;
 pub use startup::be as be_member;
 
