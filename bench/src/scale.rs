@@ -18,7 +18,7 @@ mod satellites;
 mod startup;
 
 pub use central::{Central, be as be_central};
-use satellites::Satellites;
+pub use satellites::Satellites;
 pub use startup::be as be_member;
 
 /// The last is the first again: what chance does.

@@ -107,7 +107,8 @@ async fn ask(lanes: &mut Lanes, third: &Path, doors: &[Door]) -> io::Result<()> 
     Ok(())
 }
 
-fn door(doors: &[Door], lane: Lane) -> io::Result<&Door> {
+/// Where the server serves this lane.
+pub fn door(doors: &[Door], lane: Lane) -> io::Result<&Door> {
     let door = doors.iter().find(|door| door.lane == lane);
     door.ok_or_else(|| io::Error::other(format!("the server does not serve {lane:?}")))
 }
