@@ -17,7 +17,7 @@ use crate::again::again;
 use crate::rpc::pair::Process;
 use crate::scale::Central;
 use crate::usage;
-use crate::verdict::{at_most, known, print_json, report};
+use crate::verdict::{at_least, at_most, known, print_json, report};
 
 mod callers;
 
@@ -89,6 +89,13 @@ struct Held {
     server_bytes: f64,
 }
 
+impl Held {
+    /// How many stood when they had been held for so long: whoever waits for a deadline too.
+    fn standing(&self) -> u64 {
+        self.session.held + self.session.waiting
+    }
+}
+
 /// Prints what was measured; true if all goals are met.
 pub fn run(args: &HeldArgs, json: bool) -> bool {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -112,6 +119,8 @@ pub fn run(args: &HeldArgs, json: bool) -> bool {
         known("ms until all stand", held.all_stand_ms),
         known("held for, seconds", held.held_seconds),
         known("ms from their release until all are answered", held.release_ms),
+        at_least("calls that still stand at the end", held.standing() as f64, held.calls as f64),
+        none("processes that were lost", held.session.left),
         none("deadline errors", held.answers.deadline_errors),
         none("other errors", held.answers.other_errors),
         none("calls without the right answer", unanswered),
@@ -136,10 +145,9 @@ async fn measure(args: &HeldArgs) -> io::Result<Held> {
     let mut central = Central::start().await?;
     let dir = tempfile::Builder::new().prefix("ddbx-bench-").tempdir()?;
     let session = central.address.to_string();
-    let in_session = |role: &str| io::Result::Ok(again([role])?);
-    let mut server = in_session("server")?;
+    let mut server = again(["server"])?;
     let mut server = Process::start(server.arg(dir.path()).env("DDBX_SESSION", &session))?;
-    let mut callers = in_session("callers")?;
+    let mut callers = again(["callers"])?;
     callers.arg(server.said()?).env("DDBX_SESSION", &session);
     callers.args(["--connections", &args.connections.to_string(), "--each", &EACH.to_string()]);
     callers.args(["--deadline-ms", &args.deadline_ms.to_string()]);

@@ -111,9 +111,8 @@ async fn measure((satellites, lasts): (u16, Duration)) -> io::Result<Load> {
     let Reply::Processes(processes) = central.ask(&Request::Processes).await? else {
         return Err(io::Error::other("nobody says who takes part"));
     };
-    let is_satellite = |view: &&ProcessView| {
-        view.name.starts_with("process-") && view.state != ProcessState::Gone
-    };
+    let is_satellite =
+        |view: &&ProcessView| view.name.starts_with("process-") && view.state != ProcessState::Gone;
     let sum = |of: fn(&ProcessView) -> Option<u64>| processes.iter().filter_map(of).sum();
     drop(attached);
     Ok(Load {

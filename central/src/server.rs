@@ -1,6 +1,6 @@
 //! A session on a socket: satellites join, and people's tools ask and command.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ddbx_protocol::control::{Notice, Reply, Request, What};
@@ -9,14 +9,19 @@ use ddbx_protocol::session::{HEARTBEAT, LEASE};
 use ddbx_protocol::{BreakpointId, FromCentral, FromSatellite};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 
-use crate::driver::{Membership, Session};
+use crate::driver::{Backlog, Deliver, Membership, Session};
 use door::Door;
 
 mod calls;
 mod door;
+
+/// How many messages wait for one satellite. Whoever is let go gets one, and there can be
+/// thousands of them.
+const OUTGOING_MAX: usize = 256 * 1024;
 
 /// How long a process may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
@@ -59,11 +64,9 @@ async fn satellite(connection: Connection, session: Session) {
     let (mut sender, mut receiver) = connection.split();
     let first = timeout(LEASE, receiver.receive::<FromSatellite>()).await;
     let Ok(Ok(Some(FromSatellite::Attach(attach)))) = first else { return };
-    let (messages, mut outgoing) = unbounded_channel();
-    let deliver = move |message| {
-        let _ = messages.send(message);
-    };
-    let Some(membership) = session.join(attach, Box::new(deliver)) else { return };
+    let (messages, mut outgoing) = mpsc::channel(OUTGOING_MAX);
+    let deliver = or_cut_off(messages, session.backlog().clone());
+    let Some(membership) = session.join(attach, deliver) else { return };
     let _leaves = Leaves { session: session.clone(), membership };
     let mut heartbeat = interval(HEARTBEAT);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -80,6 +83,7 @@ async fn satellite(connection: Connection, session: Session) {
                 if !is_status || status.as_ref() != Some(&message) {
                     status = is_status.then(|| message.clone()).or(status);
                     session.hear(membership, message);
+                    session.backlog().room().await;
                 }
                 if !is_status {
                     continue;
@@ -87,7 +91,8 @@ async fn satellite(connection: Connection, session: Session) {
                 heartbeat.reset();
                 FromCentral::Heartbeat
             }
-            // None: the same process has joined again over another connection.
+            // None: the same process has joined again over another connection, or it has
+            // taken too little.
             message = outgoing.recv() => match message {
                 Some(message) => message,
                 None => return,
@@ -98,6 +103,19 @@ async fn satellite(connection: Connection, session: Session) {
             return;
         }
     }
+}
+
+/// Hands messages on. A satellite that takes so few that there is no room for the next one
+/// is as good as gone: it hears nothing more, and its connection ends.
+fn or_cut_off(messages: mpsc::Sender<FromCentral>, backlog: Arc<Backlog>) -> Deliver {
+    let messages = Mutex::new(Some(messages));
+    Box::new(move |message| {
+        let mut messages = messages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Err(TrySendError::Full(_))) = messages.as_ref().map(|to| to.try_send(message)) {
+            *messages = None;
+            backlog.cut_off();
+        }
+    })
 }
 
 /// However a satellite's connection ends, the session hears of it.
@@ -208,7 +226,7 @@ async fn tell_events(
         tokio::select! {
             notice = notices.recv() => match notice {
                 Ok(notice) => sender.feed(&Reply::Notice(notice)).await?,
-                Err(RecvError::Lagged(number)) => sender.feed(&missed(number)).await?,
+                Err(RecvError::Lagged(number)) => sender.feed(&missed(session, number)).await?,
                 Err(RecvError::Closed) => return Ok(()),
             },
             _ = receiver.receive::<Request>() => return Ok(()),
@@ -217,7 +235,9 @@ async fn tell_events(
         loop {
             match notices.try_recv() {
                 Ok(notice) => sender.feed(&Reply::Notice(notice)).await?,
-                Err(TryRecvError::Lagged(number)) => sender.feed(&missed(number)).await?,
+                Err(TryRecvError::Lagged(number)) => {
+                    sender.feed(&missed(session, number)).await?;
+                }
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
@@ -225,6 +245,7 @@ async fn tell_events(
     }
 }
 
-fn missed(number: u64) -> Reply {
+fn missed(session: &Session, number: u64) -> Reply {
+    session.backlog().missed(number);
     Reply::Notice(Notice { at_ms: 0, what: What::Missed(number) })
 }

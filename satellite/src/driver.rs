@@ -91,6 +91,10 @@ struct Shared {
 
 const BUSY: u64 = u64::MAX;
 
+/// How many of those that a process calls, and of those that call it, are remembered. They
+/// are only told again after a loss.
+const PEERS_MAX: usize = 16 * 1024;
+
 struct Core {
     satellite: Satellite,
     own_name: Option<ProcessName>,
@@ -101,6 +105,8 @@ struct Core {
     /// Whom this process calls, and who calls it: told again after a loss.
     callees: BTreeSet<ProcessIndex>,
     callers: BTreeSet<ProcessIndex>,
+    /// How many of them were forgotten.
+    peers_dropped: u64,
     /// How many of this name have taken part in the session.
     start: u32,
     send: Option<SendToCentral>,
@@ -129,6 +135,7 @@ impl Handle {
             looks_at: None,
             callees: BTreeSet::new(),
             callers: BTreeSet::new(),
+            peers_dropped: 0,
             start: 1,
             send: None,
         };
@@ -239,6 +246,7 @@ impl Handle {
     pub fn connected(&self, to: ProcessIndex) {
         let mut core = self.lock();
         if core.callees.insert(to) {
+            core.peers_dropped += without_excess(&mut core.callees, to);
             core.satellite.handle_connected(to);
             self.drain(&mut core);
         }
@@ -256,6 +264,7 @@ impl Handle {
     fn accepted_another(&self, from: ProcessIndex) {
         let mut core = self.lock();
         if core.callers.insert(from) {
+            core.peers_dropped += without_excess(&mut core.callers, from);
             core.satellite.handle_accepted(from);
             self.drain(&mut core);
         }
@@ -413,6 +422,12 @@ impl Waiting {
             awaited: None,
         }
     }
+}
+
+/// Forgets one, but not this one, if there are too many; how many that were.
+fn without_excess(peers: &mut BTreeSet<ProcessIndex>, but: ProcessIndex) -> u64 {
+    let excess = (peers.len() > PEERS_MAX).then(|| peers.iter().copied().find(|p| *p != but));
+    excess.flatten().map_or(0, |peer| u64::from(peers.remove(&peer)))
 }
 
 /// The satellite's thread: until nobody holds the handle any more.

@@ -93,7 +93,10 @@ async fn talk(inbox: &Inbox, connection: Connection, first: &SyncSender<FirstAtt
                 true
             }
             Some(message) = outgoing.recv() => {
-                within_lease(send_all(&mut sender, message, &mut outgoing)).await
+                inbox.is_sending(true);
+                let sent = within_lease(send_all(&mut sender, message, &mut outgoing)).await;
+                inbox.is_sending(false);
+                sent
             }
             _ = heartbeat.tick() => {
                 let Some(status) = inbox.status() else { return welcome };

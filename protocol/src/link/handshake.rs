@@ -28,7 +28,7 @@ use super::secret::{Secret, random};
 use super::tls;
 
 /// The version of the handshake and of all messages after it.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// A handshake that takes longer than this has failed.
 pub const DEADLINE: Duration = Duration::from_secs(5);

@@ -124,3 +124,24 @@ fn what_is_kept_is_bounded() {
     types(&mut state, "7");
     assert!(drawn(&mut state, SIZE).contains("1 of 2000"), "{}", drawn(&mut state, SIZE));
 }
+
+#[test]
+fn what_there_was_no_room_for_is_said_once_and_shown() {
+    let mut state = busy();
+    let mut processes = state.seen.processes.clone();
+    for events in [3, 4] {
+        processes[1].dropped.events = events;
+        answers(&mut state, Request::Processes, Reply::Processes(processes.clone()));
+    }
+    let mut session = state.seen.session.clone().unwrap();
+    session.dropped.values = 2;
+    answers(&mut state, Request::Session, Reply::Session(session));
+    types(&mut state, "7");
+    let log = drawn(&mut state, (120, 40));
+    assert_eq!(log.matches("there was not room in inventory").count(), 1, "{log}");
+    assert!(log.contains("there was not room in the session"), "{log}");
+    types(&mut state, "1j");
+    press(&mut state, &[Key::Enter]);
+    let detail = drawn(&mut state, (120, 40));
+    assert!(detail.contains("no room for  4 events"), "{detail}");
+}
