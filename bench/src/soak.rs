@@ -5,7 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use ddbx_protocol::control::SessionView;
+use ddbx_protocol::control::{Reply, Request, SessionView};
 use ddbx_shop::{Options, TrafficReport};
 use serde::Serialize;
 use tokio::runtime::Builder;
@@ -31,8 +31,12 @@ const TELLING: Duration = Duration::from_secs(120);
 /// How often memory is looked at.
 const SAMPLES: u32 = 500;
 
-/// How many controls of the run can be held for, in deadlines of the shop.
+/// For how long somebody is held at the most, in deadlines of the shop.
 const HOLD_DEADLINES_MAX: u32 = 3;
+
+/// How many calls each service has handled before anybody is held.
+const ORDERS_FIRST: u64 = 20;
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long all run undisturbed at the end.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -116,6 +120,7 @@ async fn soak(args: &SoakArgs, lasts: Duration) -> io::Result<Outcome> {
     let others = [("central".to_owned(), central.pid()), ("traffic".to_owned(), customers.pid())];
     let watch = Watch::start(services.chain(others).collect(), lasts / SAMPLES);
 
+    until_orders_flow(&mut central).await?;
     let mut script = Script::new(args.seed, hold_max);
     let debugging = Debugging::new(&mut central).follow(&mut script, lasts).await?;
     sleep(LAST_WORDS).await;
@@ -126,6 +131,25 @@ async fn soak(args: &SoakArgs, lasts: Duration) -> io::Result<Outcome> {
     let order = Order::of_recording(&recording, Duration::from_millis(args.tolerated_ms))?;
     let seconds = began.elapsed().as_secs_f64();
     Ok(Outcome { seed: args.seed, seconds, traffic, debugging, session, order, memory })
+}
+
+/// Waits until all connections are there: what is first made while somebody is held may come
+/// too late for the order of events, and that is known.
+async fn until_orders_flow(central: &mut Central) -> io::Result<()> {
+    let began = Instant::now();
+    loop {
+        let Reply::Processes(views) = central.ask(&Request::Processes).await? else {
+            return Err(io::Error::other("nobody says who takes part"));
+        };
+        let served = |name: &str| views.iter().find(|v| v.name == name).map_or(0, |v| v.served);
+        if ddbx_shop::services().iter().all(|service| served(service) >= ORDERS_FIRST) {
+            return Ok(());
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(io::Error::other("no orders are placed"));
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
 }
 
 fn about_the_program(outcome: &Outcome) -> Vec<Verdict> {
@@ -174,8 +198,9 @@ fn print(outcome: &Outcome) {
     for case in &order.cases {
         println!("order      {case}");
     }
-    println!("{:<12} {:>12} {:>10} {:>8}", "MiB", "second fifth", "last fifth", "KiB/min");
-    for Growth { process, early_mib, late_mib, kib_per_minute } in memory {
-        println!("{process:<12} {early_mib:>12.2} {late_mib:>10.2} {kib_per_minute:>8.1}");
+    println!("{:<12} {:>44} {:>8}", "MiB", "in each fifth of the run", "KiB/min");
+    for Growth { process, mib, kib_per_minute } in memory {
+        let mib: String = mib.iter().map(|mib| format!(" {mib:>8.2}")).collect();
+        println!("{process:<11} {mib} {kib_per_minute:>8.1}");
     }
 }

@@ -27,10 +27,8 @@ pub type Sample = (f64, f64);
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Growth {
     pub process: String,
-    /// The median of the second fifth of the run: the first one is to get warm.
-    pub early_mib: f64,
-    /// The median of the last fifth.
-    pub late_mib: f64,
+    /// The medians of the fifths of the run. The first one is to get warm.
+    pub mib: [f64; 5],
     /// The line through all after the first fifth that fits best.
     pub kib_per_minute: f64,
 }
@@ -42,20 +40,19 @@ impl Growth {
         let mib = |samples: &[Sample]| median(samples.iter().map(|(_, bytes)| bytes / MIB));
         (fifth > 0).then(|| Self {
             process: process.to_owned(),
-            early_mib: mib(&samples[fifth..2 * fifth]),
-            late_mib: mib(&samples[samples.len() - fifth..]),
+            mib: [0, 1, 2, 3, 4].map(|nth| mib(&samples[nth * fifth..(nth + 1) * fifth])),
             kib_per_minute: slope(&samples[fifth..]) / 1024.0 * 60.0,
         })
     }
 
-    /// By how much it has grown, in MiB.
+    /// By how much it has grown from the second fifth to the last, in MiB.
     pub fn grown_mib(&self) -> f64 {
-        self.late_mib - self.early_mib
+        self.mib[4] - self.mib[1]
     }
 
     /// By how much it may grow, in MiB.
     pub fn allowed_mib(&self) -> f64 {
-        (self.early_mib * GROWTH_PART_MAX).max(GROWTH_MIB_MAX)
+        (self.mib[1] * GROWTH_PART_MAX).max(GROWTH_MIB_MAX)
     }
 }
 
@@ -91,7 +88,7 @@ impl Watch {
             while !ends.load(Ordering::Relaxed) {
                 for (name, pid) in &processes {
                     // One that has ended has no memory.
-                    if let Ok(bytes) = usage::memory(*pid) {
+                    if let Ok(bytes) = usage::own_memory(*pid) {
                         let sample = (began.elapsed().as_secs_f64(), bytes as f64);
                         seen.entry(name.clone()).or_default().push(sample);
                     }
