@@ -1,0 +1,98 @@
+//! A satellite that has very much to tell, and a central that takes its time: neither takes
+//! the other for lost.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ddbx_protocol::link::{Address, Keys, Listener};
+use ddbx_protocol::session::{HEARTBEAT, LEASE};
+use ddbx_protocol::{
+    FromCentral, FromSatellite, InFlight, Names, ProcessIndex, ProcessName, Status, ToCentral,
+};
+use ddbx_satellite::driver::{Handle, Report};
+use ddbx_satellite::link::{Target, start};
+use ddbx_satellite::logic::strand::Strand;
+use serde_json::{Map, Value};
+use tokio::time::{interval, sleep};
+
+/// As many as a satellite remembers, of each kind.
+const PEERS: u64 = 16 * 1024;
+
+/// So many messages are taken at a time, and then none for a while.
+const AT_ONCE: u64 = 1_000;
+const PAUSE: Duration = Duration::from_millis(200);
+
+struct Idle;
+
+impl Report for Idle {
+    fn calls(&self) -> Vec<InFlight> {
+        Vec::new()
+    }
+
+    fn inside(&self) -> Vec<Strand> {
+        Vec::new()
+    }
+
+    fn status(&self) -> Status {
+        Status::default()
+    }
+
+    fn names(&self, _: usize) -> Option<Names> {
+        None
+    }
+
+    fn watched(&self) -> Map<String, Value> {
+        Map::new()
+    }
+}
+
+#[tokio::test]
+async fn whoever_tells_much_is_not_lost() {
+    let ours_alone = Permissions::from_mode(0o700);
+    let dir = tempfile::Builder::new().permissions(ours_alone).tempdir().unwrap();
+    let address = Address::Unix(dir.path().join("session.sock"));
+    let listener = Listener::bind(&address, None).await.unwrap();
+    let name = ProcessName::new("lab").unwrap();
+    let satellite = Handle::start(ProcessIndex(1), name.clone(), Arc::new(Idle)).unwrap();
+    let target = Target { address, keys: Keys::default() };
+    let _first = start(satellite.inbox(), target).unwrap();
+
+    let (_, connection) = listener.accept().await.unwrap().handshake().await.unwrap();
+    let (mut sender, mut receiver) = connection.split();
+    let attach = receiver.receive::<FromSatellite>().await.unwrap();
+    assert!(matches!(attach, Some(FromSatellite::Attach(_))), "{attach:?}");
+    sender.send(&FromCentral::Welcome { name, start: 1 }).await.unwrap();
+    sender.send(&FromCentral::Ready).await.unwrap();
+    tokio::spawn(async move {
+        let mut heartbeat = interval(HEARTBEAT);
+        while sender.send(&FromCentral::Heartbeat).await.is_ok() {
+            heartbeat.tick().await;
+        }
+    });
+    // Until it has been welcomed nobody is told anything.
+    while !matches!(receiver.receive().await.unwrap(), Some(FromSatellite::Status(_))) {}
+    for peer in 2..PEERS {
+        satellite.connected(ProcessIndex(peer));
+        satellite.accepted(ProcessIndex(peer));
+    }
+
+    let began = tokio::time::Instant::now();
+    let mut told = 0;
+    while told < 2 * (PEERS - 2) {
+        let message = receiver.receive::<FromSatellite>().await.unwrap();
+        let message = message.expect("it does not hang up before it has told all");
+        let counts = matches!(
+            message,
+            FromSatellite::Says(ToCentral::Connected { .. } | ToCentral::Accepted { .. })
+        );
+        told += u64::from(counts);
+        if counts && told.is_multiple_of(AT_ONCE) {
+            sleep(PAUSE).await;
+        }
+    }
+    assert!(began.elapsed() > 2 * LEASE, "it was slow: {:?}", began.elapsed());
+}
