@@ -66,7 +66,7 @@ enum Stops {
 struct Held {
     calls: usize,
     held_seconds: f64,
-    /// The same calls, when nobody is held.
+    /// The same calls when nobody is held.
     undisturbed: Answers,
     undisturbed_ms: f64,
     /// From the first call until all of them stand.
@@ -74,8 +74,10 @@ struct Held {
     answers: Answers,
     /// From when they are let go until all are answered.
     release_ms: f64,
-    /// Of central.
     session: SessionView,
+    /// Those who still stand in the server then; deadlines that wait elsewhere do not count.
+    standing: u64,
+    /// Of central.
     bytes_per_call: f64,
     before_mib: f64,
     during_mib: f64,
@@ -87,13 +89,6 @@ struct Held {
     /// Of the callers and the server, per held call.
     callers_bytes: f64,
     server_bytes: f64,
-}
-
-impl Held {
-    /// How many stood when they had been held for so long: whoever waits for a deadline too.
-    fn standing(&self) -> u64 {
-        self.session.held + self.session.waiting
-    }
 }
 
 /// Prints what was measured; true if all goals are met.
@@ -119,7 +114,7 @@ pub fn run(args: &HeldArgs, json: bool) -> bool {
         known("ms until all stand", held.all_stand_ms),
         known("held for, seconds", held.held_seconds),
         known("ms from their release until all are answered", held.release_ms),
-        at_least("calls that still stand at the end", held.standing() as f64, held.calls as f64),
+        at_least("calls that still stand at the end", held.standing as f64, held.calls as f64),
         none("processes that were lost", held.session.left),
         none("deadline errors", held.answers.deadline_errors),
         none("other errors", held.answers.other_errors),
@@ -172,9 +167,9 @@ async fn measure(args: &HeldArgs) -> io::Result<Held> {
     let held_seconds = began.elapsed().as_secs_f64() - all_stand_ms / 1e3;
     let during = [central.pid(), server.pid(), callers.pid()].map(memory);
     let session = central.view().await?;
-    let holds_ms = time(&mut central, Request::Holds).await?;
-    let processes_ms = time(&mut central, Request::Processes).await?;
-    let calls_ms = time(&mut central, Request::Calls).await?;
+    let (holds_ms, _) = timed(&mut central, Request::Holds).await?;
+    let (processes_ms, processes) = timed(&mut central, Request::Processes).await?;
+    let (calls_ms, _) = timed(&mut central, Request::Calls).await?;
 
     central.ask(&Request::Delete(None)).await?;
     let released = Instant::now();
@@ -194,6 +189,7 @@ async fn measure(args: &HeldArgs) -> io::Result<Held> {
         answers,
         release_ms,
         session,
+        standing: standing_in("server", &processes),
         bytes_per_call: per_call(during - before),
         before_mib: before / mib,
         during_mib: during / mib,
@@ -230,11 +226,17 @@ async fn all_stand(central: &mut Central, calls: usize) -> io::Result<()> {
     }
 }
 
-async fn time(central: &mut Central, request: Request) -> io::Result<f64> {
+/// How long an answer takes, and what it is.
+async fn timed(central: &mut Central, request: Request) -> io::Result<(f64, Reply)> {
     let asked = Instant::now();
     let reply = central.ask(&request).await?;
-    drop::<Reply>(reply);
-    Ok(millis(asked))
+    Ok((millis(asked), reply))
+}
+
+fn standing_in(process: &str, processes: &Reply) -> u64 {
+    let Reply::Processes(views) = processes else { return 0 };
+    let view = views.iter().find(|view| view.name == process);
+    view.map_or(0, |view| view.held + view.waiting)
 }
 
 fn millis(since: Instant) -> f64 {

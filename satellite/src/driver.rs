@@ -59,6 +59,32 @@ pub trait Report: std::marker::Send + Sync {
     fn watched(&self) -> Map<String, Value>;
 }
 
+/// What a process says of itself in which there are only its events, such as one that is made
+/// to measure a satellite or to test it.
+pub struct NothingToReport;
+
+impl Report for NothingToReport {
+    fn calls(&self) -> Vec<InFlight> {
+        Vec::new()
+    }
+
+    fn inside(&self) -> Vec<Strand> {
+        Vec::new()
+    }
+
+    fn status(&self) -> Status {
+        Status::default()
+    }
+
+    fn names(&self, _: usize) -> Option<Names> {
+        None
+    }
+
+    fn watched(&self) -> Map<String, Value> {
+        Map::new()
+    }
+}
+
 /// A process's satellite, shared by all that happens in the process.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);

@@ -10,13 +10,9 @@ use std::time::Duration;
 
 use ddbx_protocol::link::{Address, Keys, Listener};
 use ddbx_protocol::session::{HEARTBEAT, LEASE};
-use ddbx_protocol::{
-    FromCentral, FromSatellite, InFlight, Names, ProcessIndex, ProcessName, Status, ToCentral,
-};
-use ddbx_satellite::driver::{Handle, Report};
+use ddbx_protocol::{FromCentral, FromSatellite, ProcessIndex, ProcessName, ToCentral};
+use ddbx_satellite::driver::{Handle, NothingToReport};
 use ddbx_satellite::link::{Target, start};
-use ddbx_satellite::logic::strand::Strand;
-use serde_json::{Map, Value};
 use tokio::time::{interval, sleep};
 
 /// As many as a satellite remembers, of each kind.
@@ -26,30 +22,6 @@ const PEERS: u64 = 16 * 1024;
 const AT_ONCE: u64 = 1_000;
 const PAUSE: Duration = Duration::from_millis(200);
 
-struct Idle;
-
-impl Report for Idle {
-    fn calls(&self) -> Vec<InFlight> {
-        Vec::new()
-    }
-
-    fn inside(&self) -> Vec<Strand> {
-        Vec::new()
-    }
-
-    fn status(&self) -> Status {
-        Status::default()
-    }
-
-    fn names(&self, _: usize) -> Option<Names> {
-        None
-    }
-
-    fn watched(&self) -> Map<String, Value> {
-        Map::new()
-    }
-}
-
 #[tokio::test]
 async fn whoever_tells_much_is_not_lost() {
     let ours_alone = Permissions::from_mode(0o700);
@@ -57,7 +29,8 @@ async fn whoever_tells_much_is_not_lost() {
     let address = Address::Unix(dir.path().join("session.sock"));
     let listener = Listener::bind(&address, None).await.unwrap();
     let name = ProcessName::new("lab").unwrap();
-    let satellite = Handle::start(ProcessIndex(1), name.clone(), Arc::new(Idle)).unwrap();
+    let satellite =
+        Handle::start(ProcessIndex(1), name.clone(), Arc::new(NothingToReport)).unwrap();
     let target = Target { address, keys: Keys::default() };
     let _first = start(satellite.inbox(), target).unwrap();
 
