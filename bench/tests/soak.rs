@@ -9,7 +9,7 @@ fn nothing_times_out_and_the_order_is_kept() {
     let mut soak = Command::new(env!("CARGO_BIN_EXE_ddbx-bench"));
     soak.args(["soak", "--minutes", "0.1", "--seed", "7", "--customers", "4", "--json"]);
     // Slow enough for a busy machine; how fast this one is says nothing about the order.
-    soak.args(["--slower", "20", "--tolerated-ms", "1000"]);
+    soak.args(["--slower", "8", "--tolerated-ms", "1000"]);
     let output = soak.output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

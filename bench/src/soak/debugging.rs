@@ -41,10 +41,15 @@ impl<'a> Debugging<'a> {
         Self { central, planted: Vec::new(), tally: Tally::default() }
     }
 
-    /// Follows the script for so long; nobody is held at the end.
+    /// Follows the script for so long, and on until a breakpoint was hit; nobody is held at
+    /// the end.
     pub async fn follow(mut self, script: &mut Script, lasts: Duration) -> io::Result<Tally> {
         let began = Instant::now();
-        while began.elapsed() < lasts {
+        let goes_on = |tally: &Tally| match began.elapsed() {
+            elapsed if elapsed < lasts => true,
+            elapsed => tally.hits == 0 && elapsed < lasts + PATIENCE,
+        };
+        while goes_on(&self.tally) {
             for step in script.round(self.planted.len()) {
                 self.take(step).await?;
             }
