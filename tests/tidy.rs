@@ -77,6 +77,37 @@ fn logic_is_pure() {
     }
 }
 
+/// What SECURITY.md says of limits is what the code has: `NAME` in `path`, and its value.
+#[test]
+fn bounds_are_what_is_said_of_them() {
+    let text = read(&root().join("SECURITY.md"));
+    let rows = text.lines().filter(|line| line.starts_with('|') && line.contains("` in `"));
+    let mut checked = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let said: u64 = cells[2].parse().unwrap_or_else(|_| panic!("no number: {row}"));
+        let quoted: Vec<&str> = cells[3].split('`').collect();
+        let (name, path) = (quoted[1], quoted[3]);
+        let code = read(&root().join(path));
+        let definition = code.lines().find_map(|line| line.split_once(&format!("const {name}: ")));
+        let (_, rest) = definition.unwrap_or_else(|| panic!("{path} has no {name}"));
+        let value = rest.split_once("= ").unwrap().1.trim_end_matches(';');
+        assert_eq!(value_of(value), said, "{name} in {path} is {value}");
+        checked += 1;
+    }
+    assert!(checked > 20, "only {checked} rows: is the test reading it right?");
+}
+
+/// Of `64 * 1024`, `1 << 18` or `1_024`.
+fn value_of(expression: &str) -> u64 {
+    let number = |text: &str| text.trim().replace('_', "").parse::<u64>().unwrap();
+    match (expression.split_once("<<"), expression.split_once(" * ")) {
+        (Some((left, right)), _) => number(left) << number(right),
+        (None, Some((left, right))) => number(left) * value_of(right),
+        (None, None) => number(expression),
+    }
+}
+
 #[test]
 fn nothing_is_left_behind() {
     // Spelled in halves, or this file would find itself.

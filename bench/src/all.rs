@@ -8,7 +8,7 @@ use crate::{Cli, measure};
 #[derive(Args)]
 pub struct AllArgs {
     /// How long calls between processes are measured at the most, if their null rows do not
-    /// become narrow before; the rest takes about five minutes more
+    /// become narrow before; the rest takes about six minutes more
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
 
@@ -28,6 +28,8 @@ pub fn run(args: &AllArgs, json: bool) -> bool {
             &["rpc", "--seconds", "60"],
             &["holds", "--seconds", "5"],
             &["scale", "--holds", "50", "--rest-seconds", "1"],
+            &["load", "--seconds", "3"],
+            &["held", "--connections", "2", "--seconds", "3"],
             &["recorder"],
             &["replay", "--rounds", "1"],
             &["plan", "--rounds", "1"],
@@ -42,6 +44,8 @@ pub fn run(args: &AllArgs, json: bool) -> bool {
             &["chart"],
             &["holds"],
             &["scale"],
+            &["load"],
+            &["held", "--seconds", "10"],
             &["recorder"],
             &["replay"],
             &["plan"],

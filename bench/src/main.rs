@@ -11,7 +11,9 @@ mod all;
 mod calls;
 mod chart;
 mod decision;
+mod held;
 mod holds;
+mod load;
 mod peers;
 mod plan;
 mod recorder;
@@ -22,6 +24,7 @@ mod scale;
 mod screen;
 mod session;
 mod shop;
+mod soak;
 mod stats;
 mod usage;
 mod verdict;
@@ -67,12 +70,21 @@ enum Table {
     Chart(chart::ChartArgs),
     /// The screen at rest and with much to show: processor time, memory, events missed
     Screen(screen::ScreenArgs),
+    /// Very many satellites, and recorded calls beside bare ones
+    Load(load::LoadArgs),
+    /// Very many calls that are held for long: errors, memory, the release
+    Held(held::HeldArgs),
+    /// The shop for long, while breakpoints come and go: memory, errors, order
+    Soak(soak::SoakArgs),
     /// The debugger of the session that is measured
     #[command(hide = true)]
     Central,
     /// One of many processes of a session
     #[command(hide = true)]
     Member,
+    /// Who makes very many calls at once
+    #[command(hide = true)]
+    Callers(held::CallersArgs),
     /// Who calls
     #[command(hide = true)]
     Client(peers::args::ClientArgs),
@@ -106,6 +118,10 @@ fn measure(cli: &Cli) -> bool {
         Table::Replay(args) => replay::run(args, cli.json),
         Table::Scale(args) => scale::run(args, cli.json),
         Table::Chart(args) => chart::run(args),
+        Table::Load(args) => load::run(args, cli.json),
+        Table::Held(args) => held::run(args, cli.json),
+        Table::Callers(args) => ended_well("callers", held::callers(args)),
+        Table::Soak(args) => soak::run(args, cli.json),
         Table::Central => ended_well("central", scale::be_central()),
         Table::Member => ended_well("member", scale::be_member()),
         Table::Client(args) => ended_well("client", rpc::client(args)),

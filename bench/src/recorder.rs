@@ -7,14 +7,12 @@ use std::time::{Duration, Instant};
 use std::{hint, iter};
 
 use ddbx_protocol::{
-    CallId, CallPath, ControlId, Delay, EventId, EventKind, EventNumber, InFlight, MethodName,
-    Names, ProcessIndex, ProcessName, SessionName, Status,
+    CallId, CallPath, ControlId, Delay, EventId, EventKind, EventNumber, MethodName, ProcessIndex,
+    ProcessName, SessionName,
 };
 use ddbx_recording::{Keep, NewProcess, Options, Recording, SessionManifest, join, verify};
-use ddbx_satellite::driver::{Course, Handle, Report};
-use ddbx_satellite::logic::strand::Strand;
+use ddbx_satellite::driver::{Course, Handle, NothingToReport};
 use ddbx_satellite::recorder::Recorder;
-use serde_json::{Map, Value};
 
 use crate::stats::median;
 use crate::usage;
@@ -31,31 +29,6 @@ const LASTS: Duration = Duration::from_secs(3);
 const RATE_MIN: f64 = 1_000_000.0;
 const BYTES_MAX: f64 = 16.0;
 const NANOS_MAX: f64 = 300.0;
-
-/// A process in which there is nothing but its events.
-struct Nothing;
-
-impl Report for Nothing {
-    fn calls(&self) -> Vec<InFlight> {
-        Vec::new()
-    }
-
-    fn inside(&self) -> Vec<Strand> {
-        Vec::new()
-    }
-
-    fn status(&self) -> Status {
-        Status::default()
-    }
-
-    fn names(&self, _: usize) -> Option<Names> {
-        None
-    }
-
-    fn watched(&self) -> Map<String, Value> {
-        Map::new()
-    }
-}
 
 struct Measured {
     /// How many a second are on the disk.
@@ -93,7 +66,7 @@ fn measure(per_second: u64) -> io::Result<Measured> {
     let dir = tempfile::tempdir()?;
     let recording = dir.path().join("recording");
     let name = ProcessName::new("inventory").expect("a valid name");
-    let satellite = Handle::start(ProcessIndex(1), name.clone(), Arc::new(Nothing))?;
+    let satellite = Handle::start(ProcessIndex(1), name.clone(), Arc::new(NothingToReport))?;
     let session = SessionName::new("bench").expect("a valid name");
     let manifest = SessionManifest::new(session, String::new(), Keep::All);
     let process = NewProcess { name: name.clone(), pid: std::process::id(), command: None };

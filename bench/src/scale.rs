@@ -20,8 +20,8 @@ mod satellites;
 mod setting;
 mod startup;
 
-use central::Central;
-pub use central::be as be_central;
+pub use central::{Central, be as be_central};
+pub use satellites::Satellites;
 use setting::{AtRest, Block, Setting};
 pub use startup::be as be_member;
 

@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 use std::{io, process, thread};
 
 use clap::Args;
+use ddbx_central::driver::Session;
+use ddbx_protocol::link::Address;
 use ddbx_shop::{Load, Options, TrafficReport};
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::again::again;
@@ -18,7 +21,7 @@ use crate::session::OpenSession;
 use crate::usage::cpu;
 
 /// The machine may be busy with other things, and an order that fails early is no order.
-const SLOWER: &str = "20";
+const SLOWER: u32 = 20;
 
 /// One process of the shop.
 #[derive(Args)]
@@ -33,6 +36,10 @@ pub struct RoleArgs {
     /// How often each customer buys, instead
     #[arg(long)]
     purchases: Option<u32>,
+
+    /// So many customers buy and pause until standard input ends, instead
+    #[arg(long)]
+    customers: Option<u32>,
 
     /// End when told by a signal, not when standard input does
     #[arg(long)]
@@ -50,13 +57,24 @@ pub enum Record {
     Exactly,
 }
 
-/// The services and their session; all of it ends when this is dropped.
+/// What a shop is like.
+pub struct Plan {
+    pub record: Record,
+    /// Every deadline and lease is longer by this factor.
+    pub slower: u32,
+    /// The session in which all of it takes part.
+    pub session: Address,
+    /// Where its parts meet, and where the recording is.
+    pub dir: TempDir,
+}
+
+/// The services, and perhaps their session; all of it ends when this is dropped.
 pub struct Shop {
-    services: Vec<Child>,
+    services: Vec<(&'static str, Child)>,
     /// How many customers' processes there have been.
     crowds: u32,
-    record: Record,
-    session: OpenSession,
+    plan: Plan,
+    _session: Option<Session>,
 }
 
 /// What became of some traffic.
@@ -67,13 +85,20 @@ pub struct Window {
 }
 
 impl Shop {
-    /// Starts everything; returns when customers can come.
+    /// Starts everything, in a session of its own; returns when customers can come.
     pub fn open(record: Record, runtime: &Runtime) -> io::Result<Self> {
-        let session = OpenSession::open(runtime)?;
-        let mut shop = Self { services: Vec::new(), crowds: 0, record, session };
+        let OpenSession { session, address, dir } = OpenSession::open(runtime)?;
+        let mut shop = Self::planned(Plan { record, slower: SLOWER, session: address, dir })?;
+        shop._session = Some(session);
+        Ok(shop)
+    }
+
+    /// Starts everything in a session that is there; returns when customers can come.
+    pub fn planned(plan: Plan) -> io::Result<Self> {
+        let mut shop = Self { services: Vec::new(), crowds: 0, plan, _session: None };
         for service in ddbx_shop::services() {
-            let child = shop.start(service, service, 0)?;
-            shop.services.push(child);
+            let child = shop.start(service, &["shop", service])?;
+            shop.services.push((service, child));
             let door = shop.dir().join(format!("{service}.addr"));
             let began = Instant::now();
             while !door.exists() {
@@ -90,7 +115,8 @@ impl Shop {
         let before = self.services_cpu()?;
         self.crowds += 1;
         let name = format!("traffic-{}", self.crowds);
-        let mut customers = self.start(&name, "traffic", length.as_millis())?;
+        let lasts_ms = length.as_millis().to_string();
+        let mut customers = self.start(&name, &["shop", "traffic", "--lasts-ms", &lasts_ms])?;
         let report = said(customers.stdout.take())?;
         // They stay until they are told to go, so that it is known what they have used.
         let cpu = self.services_cpu()? - before + cpu(customers.id())?;
@@ -103,9 +129,21 @@ impl Shop {
         })
     }
 
+    /// So many customers come, who buy and pause until they are told to go home.
+    pub fn customers(&self, number: u32) -> io::Result<Customers> {
+        let number = number.to_string();
+        let child = self.start("traffic", &["shop", "traffic", "--customers", &number])?;
+        Ok(Customers(child))
+    }
+
+    /// The services, and their numbers in the operating system.
+    pub fn services(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        self.services.iter().map(|(name, child)| (*name, child.id()))
+    }
+
     /// Sends all home in good order; where the recording is, if there is one.
     pub fn close(&mut self) -> io::Result<PathBuf> {
-        for mut service in self.services.drain(..) {
+        for (_, mut service) in self.services.drain(..) {
             drop(service.stdin.take());
             service.wait()?;
         }
@@ -113,40 +151,65 @@ impl Shop {
     }
 
     fn dir(&self) -> &Path {
-        self.session.dir.path()
+        self.plan.dir.path()
     }
 
     fn recording(&self) -> PathBuf {
         self.dir().join("recording")
     }
 
-    fn start(&self, name: &str, role: &str, lasts_ms: u128) -> io::Result<Child> {
-        let mut command = again(["shop", role, "--lasts-ms", &lasts_ms.to_string()])?;
-        if self.record != Record::Nothing {
+    fn start(&self, name: &str, args: &[&str]) -> io::Result<Child> {
+        let mut command = again(args)?;
+        if self.plan.record != Record::Nothing {
             command.env("DDBX_RECORD", self.recording());
         }
-        if self.record == Record::Exactly {
+        if self.plan.record == Record::Exactly {
             command.env("DDBX_EXACT", "1");
         }
         command
-            .env("DDBX_SESSION", self.session.address.to_string())
+            .env("DDBX_SESSION", self.plan.session.to_string())
             .env("DDBX_PROCESS", name)
             .env("SHOP_DIR", self.dir())
-            .env("SHOP_SLOWER", SLOWER)
+            .env("SHOP_SLOWER", self.plan.slower.to_string())
             .spawn()
     }
 
     fn services_cpu(&self) -> io::Result<Duration> {
-        self.services.iter().map(|service| cpu(service.id())).sum()
+        self.services.iter().map(|(_, service)| cpu(service.id())).sum()
     }
 }
 
 impl Drop for Shop {
     fn drop(&mut self) {
-        for mut service in self.services.drain(..) {
+        for (_, mut service) in self.services.drain(..) {
             let _ = service.kill();
             let _ = service.wait();
         }
+    }
+}
+
+/// Customers who buy until they are told to go home, or this is dropped.
+pub struct Customers(Child);
+
+impl Customers {
+    /// The number of their process in the operating system.
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Tells them to go home; what became of their orders.
+    pub fn go_home(mut self) -> io::Result<TrafficReport> {
+        drop(self.0.stdin.take());
+        let report = said(self.0.stdout.take());
+        self.0.wait()?;
+        report
+    }
+}
+
+impl Drop for Customers {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -162,6 +225,11 @@ pub fn run(args: &RoleArgs) -> Result<(), ddbx_shop::Error> {
     let options = Options::from_env()?;
     let runtime = Runtime::new().expect("a runtime");
     if args.role == "traffic" {
+        if let Some(customers) = args.customers {
+            let load = Load { customers, until_stdin_closes: true, ..Load::default() };
+            println!("{}", runtime.block_on(ddbx_shop::traffic(&options, &load, |_| {}))?);
+            return Ok(());
+        }
         let purchases = args.purchases;
         let lasts = purchases.is_none().then(|| Duration::from_millis(args.lasts_ms));
         let load = Load { lasts, purchases, pauses: false, ..Load::default() };

@@ -17,10 +17,20 @@ pub fn cpu(pid: u32) -> io::Result<Duration> {
 
 /// How much of its memory is there now, in bytes.
 pub fn memory(pid: u32) -> io::Result<u64> {
+    status(pid, "VmRSS:")
+}
+
+/// How much of that is its own, and not that of files: of those the system keeps more or less
+/// as it likes.
+pub fn own_memory(pid: u32) -> io::Result<u64> {
+    status(pid, "RssAnon:")
+}
+
+fn status(pid: u32, what: &str) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let resident = status.lines().find_map(|line| line.strip_prefix(what));
     let kib = resident.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    kib.map(|kib| kib * 1024).ok_or_else(|| io::Error::other("no VmRSS in its status"))
+    kib.map(|kib| kib * 1024).ok_or_else(|| io::Error::other(format!("no {what} in its status")))
 }
 
 /// What this process has used, by all of its threads.

@@ -2,6 +2,7 @@
 //! other.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use ddbx_protocol::{
 use tokio::sync::{broadcast, oneshot};
 
 mod asked;
+mod backlog;
 mod breakpoints;
 mod holds;
 mod log;
@@ -27,12 +29,14 @@ use log::{Kept, Log};
 use members::Member;
 
 pub use asked::{CheckedWish, Refused};
+pub(crate) use backlog::Backlog;
 pub(crate) use view::millis;
 
 /// A running session. It ends with the last handle.
 #[derive(Clone)]
 pub struct Session {
     inputs: Sender<Input>,
+    backlog: Arc<Backlog>,
     notices: broadcast::WeakSender<Notice>,
 }
 
@@ -76,7 +80,8 @@ enum Input {
     Break {
         wish: CheckedWish,
         hits: Option<Tell>,
-        reply: Sender<BreakpointView>,
+        /// None if there are too many.
+        reply: Sender<Option<BreakpointView>>,
     },
     Remove(BreakpointId, Sender<()>),
     /// Another one in the place of a breakpoint; none is told if there is no such one.
@@ -114,9 +119,10 @@ impl Session {
     pub fn start_in(mode: Mode) -> std::io::Result<Self> {
         let (inputs, heard) = channel();
         let (driver, notices) = Driver::new(mode);
+        let backlog = driver.backlog.clone();
         let name = "ddbx-central".to_owned();
         thread::Builder::new().name(name).spawn(move || driver.run(&heard))?;
-        Ok(Self { inputs, notices })
+        Ok(Self { inputs, backlog, notices })
     }
 
     /// A process joins. A name that is taken gets a number behind it. When this
@@ -131,9 +137,17 @@ impl Session {
         let _ = self.inputs.send(Input::Left(membership));
     }
 
-    /// A satellite says something.
+    /// A satellite says something. Of events there can be more than anybody can be told:
+    /// if the session has fallen behind, they are counted and forgotten.
     pub fn hear(&self, membership: Membership, message: FromSatellite) {
-        let _ = self.inputs.send(Input::Satellite(membership, message));
+        if self.backlog.enter(&message) {
+            let _ = self.inputs.send(Input::Satellite(membership, message));
+        }
+    }
+
+    /// What there is to be heard, and what there was no room for.
+    pub(crate) fn backlog(&self) -> &Arc<Backlog> {
+        &self.backlog
     }
 
     /// Plants a breakpoint in all processes it concerns, now and later. It is in
@@ -144,7 +158,8 @@ impl Session {
         hits: Option<Box<dyn Fn(Hit) + Send>>,
     ) -> Result<BreakpointView, Refused> {
         let wish = CheckedWish::new(wanted)?;
-        self.ask(|reply| Input::Break { wish, hits, reply }).ok_or(Refused::NoSession)
+        let set = self.ask(|reply| Input::Break { wish, hits, reply });
+        set.ok_or(Refused::NoSession)?.ok_or(Refused::TooMany)
     }
 
     /// Makes another of a breakpoint: that is in force when this returns.
@@ -305,6 +320,11 @@ struct Driver {
     next_query: u64,
     observers: usize,
     messages_sent: u64,
+    /// How many have left.
+    left: u64,
+    /// How many were let go because too many stood.
+    stops_dropped: u64,
+    backlog: Arc<Backlog>,
 }
 
 impl Driver {
@@ -326,6 +346,9 @@ impl Driver {
             next_query: 0,
             observers: 0,
             messages_sent: 0,
+            left: 0,
+            stops_dropped: 0,
+            backlog: Arc::default(),
         };
         (driver, notices)
     }
@@ -367,7 +390,10 @@ impl Driver {
                 let _ = reply.send(self.join(attach, deliver));
             }
             Input::Left(membership) => self.leave(membership),
-            Input::Satellite(from, message) => self.hear(from, message),
+            Input::Satellite(from, message) => {
+                self.backlog.leave();
+                self.hear(from, message);
+            }
             Input::Break { wish, hits, reply } => {
                 let _ = reply.send(self.set(wish, hits));
             }
@@ -407,10 +433,12 @@ impl Driver {
                 let _ = reply.send(stack.map(way));
             }
             Input::Calls(process, of, reply) => {
+                self.queries.retain(|_, reply| !reply.is_closed());
                 self.query(process, reply, |query| FromCentral::Calls { query, of: Some(of) });
             }
             Input::AskAll(question, reply) => {
                 let processes: Vec<_> = self.members.keys().copied().collect();
+                self.queries.retain(|_, reply| !reply.is_closed());
                 let asked = processes.into_iter().map(|process| {
                     let (reply, answer) = oneshot::channel();
                     self.query(process, reply, question);
@@ -446,7 +474,6 @@ impl Driver {
     ) {
         let Some(member) = self.members.get(&process) else { return };
         self.next_query += 1;
-        self.queries.retain(|_, reply| !reply.is_closed());
         self.queries.insert((process, self.next_query), reply);
         (member.deliver)(question(self.next_query));
     }

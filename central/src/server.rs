@@ -157,7 +157,7 @@ async fn tell_events(
         tokio::select! {
             notice = notices.recv() => match notice {
                 Ok(notice) => sender.feed(&Reply::Notice(notice)).await?,
-                Err(RecvError::Lagged(number)) => sender.feed(&missed(number)).await?,
+                Err(RecvError::Lagged(number)) => sender.feed(&missed(session, number)).await?,
                 Err(RecvError::Closed) => return Ok(()),
             },
             _ = receiver.receive::<Request>() => return Ok(()),
@@ -166,7 +166,9 @@ async fn tell_events(
         loop {
             match notices.try_recv() {
                 Ok(notice) => sender.feed(&Reply::Notice(notice)).await?,
-                Err(TryRecvError::Lagged(number)) => sender.feed(&missed(number)).await?,
+                Err(TryRecvError::Lagged(number)) => {
+                    sender.feed(&missed(session, number)).await?;
+                }
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
@@ -174,6 +176,7 @@ async fn tell_events(
     }
 }
 
-fn missed(number: u64) -> Reply {
+fn missed(session: &Session, number: u64) -> Reply {
+    session.backlog().missed(number);
     Reply::Notice(Notice { at_ms: 0, what: What::Missed(number) })
 }

@@ -27,6 +27,12 @@ pub const COUNTS_MAX: usize = 4 * 1024;
 /// How many values of a process can be watched.
 pub const WATCHED_MAX: usize = 256;
 
+/// How much text they have together: a status must fit into a message.
+pub const WATCHED_BYTES_MAX: usize = 128 * 1024;
+
+/// How much text an error of a condition may have.
+pub const ERROR_BYTES_MAX: usize = 128;
+
 /// From a satellite.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromSatellite {
@@ -188,6 +194,30 @@ pub struct Status {
     pub watched: Vec<(String, String)>,
     /// What is recorded, if anything is.
     pub recorded: Option<RecordedSoFar>,
+    /// What there was no room for.
+    pub dropped: DroppedHere,
+}
+
+/// What there was no room for in a process, so far: the program went on, and this is what
+/// people do not see of it. (What a recording lacks is counted there.)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DroppedHere {
+    /// Events, while somebody looked.
+    pub events: u64,
+    /// Names of methods and points.
+    pub names: u64,
+    /// Watched values.
+    pub watched: u64,
+    /// Other processes that had called it or were called, and were forgotten.
+    pub peers: u64,
+}
+
+impl DroppedHere {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        let Self { events, names, watched, peers } = self;
+        [events, names, watched, peers].into_iter().fold(0, |sum, more| sum.saturating_add(*more))
+    }
 }
 
 /// Names that were met in a process, each kind sorted: not more of each than

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::attach::DroppedHere;
 use crate::breakpoint::Scope;
 use crate::event::Event;
 use crate::ids::{BreakpointId, ControlId, HoldId, MethodName};
@@ -74,6 +75,12 @@ pub enum Request {
 /// How many calls are told at the most.
 pub const CALLS_MAX: usize = 2_000;
 
+/// How many holds are told at the most.
+pub const HOLDS_MAX: usize = 10_000;
+
+/// How many breakpoints a session has at the most.
+pub const BREAKPOINTS_MAX: usize = crate::attach::COUNTS_MAX;
+
 /// How many names of a kind are told of a process at the most.
 pub const NAMES_MAX: usize = 256;
 
@@ -121,7 +128,8 @@ pub enum Reply {
     Breakpoint(BreakpointView),
     /// To [`Request::Breakpoints`].
     Breakpoints(Vec<BreakpointView>),
-    /// To [`Request::Holds`].
+    /// To [`Request::Holds`]: the oldest first, and not more than [`HOLDS_MAX`]. If there are
+    /// more, those that the user holds are among them.
     Holds(Vec<HoldView>),
     /// To [`Request::Backtrace`].
     Backtrace(Backtrace),
@@ -161,6 +169,39 @@ pub struct SessionView {
     pub order_guaranteed: bool,
     /// How many messages about holds and waits central has sent.
     pub messages_sent: u64,
+    /// How many processes have left, or were lost, so far.
+    pub left: u64,
+    /// What there was no room for.
+    pub dropped: Dropped,
+}
+
+/// What there was no room for in a session, so far: programs went on, and this is what
+/// people do not see of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped {
+    /// Events of programs that came faster than they could be told.
+    pub events: u64,
+    /// Events and notices that listeners were too slow for.
+    pub missed: u64,
+    /// The oldest notices, which whoever begins to listen is not told.
+    pub notices: u64,
+    /// Arguments and results of those who stand still.
+    pub values: u64,
+    /// Controls that were let go because too many stand still.
+    pub stops: u64,
+    /// Processes that had left and are forgotten.
+    pub processes: u64,
+    /// Connections of processes that took nothing any more, or said too much.
+    pub connections: u64,
+}
+
+impl Dropped {
+    /// All of it, but for old notices: that they are forgotten is as it should be.
+    pub fn total(&self) -> u64 {
+        let Self { events, missed, notices: _, values, stops, processes, connections } = self;
+        let all = [events, missed, values, stops, processes, connections];
+        all.into_iter().fold(0, |sum, more| sum.saturating_add(*more))
+    }
 }
 
 /// A process of a session.
@@ -203,6 +244,8 @@ pub struct ProcessView {
     pub durable: Option<u64>,
     /// How many entries are missing in its recording.
     pub missing: Option<u64>,
+    /// What there was no room for in it.
+    pub dropped: DroppedHere,
 }
 
 /// What a process is doing.

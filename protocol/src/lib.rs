@@ -21,8 +21,8 @@ pub mod spec;
 pub mod time;
 
 pub use attach::{
-    Attach, Count, FromCentral, FromSatellite, InFlight, Names, ProcessKey, RecordedSoFar,
-    Standing, Status,
+    Attach, Count, DroppedHere, FromCentral, FromSatellite, InFlight, Names, ProcessKey,
+    RecordedSoFar, Standing, Status,
 };
 pub use breakpoint::{Breakpoint, Place, RpcEvent, Scope};
 pub use causality::{Causality, MissingDeparture, VectorClock};

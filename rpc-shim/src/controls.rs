@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ddbx_protocol::attach::WATCHED_MAX;
+use ddbx_protocol::attach::{DroppedHere, VALUE_BYTES_MAX, WATCHED_BYTES_MAX, WATCHED_MAX};
 use ddbx_protocol::control::NAMES_MAX;
 use ddbx_protocol::{
     ControlId, EventId, EventNumber, InFlight, MethodName, Names, PointLabel, ProcessIndex,
@@ -26,6 +26,10 @@ const CONNECTIONS_MAX: usize = 64 * 1024;
 
 /// How many bits a word has.
 const BITS: usize = u64::BITS as usize;
+
+/// Of how many processes the names are remembered. One that was forgotten introduces itself
+/// with its next connection.
+const PEERS_MAX: usize = 16 * 1024;
 
 pub(crate) struct Controls {
     pub(crate) seats: Seats,
@@ -53,6 +57,10 @@ pub(crate) struct Controls {
     pub(crate) made: AtomicU64,
     from_outside: AtomicU64,
     connections: AtomicU32,
+    /// What there was no room for.
+    names_dropped: AtomicU64,
+    peers_dropped: AtomicU64,
+    watched_dropped: AtomicU64,
 }
 
 impl Controls {
@@ -77,6 +85,9 @@ impl Controls {
             made: AtomicU64::new(0),
             from_outside: AtomicU64::new(0),
             connections: AtomicU32::new(0),
+            names_dropped: AtomicU64::new(0),
+            peers_dropped: AtomicU64::new(0),
+            watched_dropped: AtomicU64::new(0),
         }
     }
 
@@ -109,7 +120,12 @@ impl Controls {
 
     /// A peer has introduced itself.
     pub(crate) fn meet(&self, process: ProcessIndex, name: ProcessName) {
-        lock(&self.peers).insert(process, name);
+        let mut peers = lock(&self.peers);
+        if peers.len() >= PEERS_MAX && !peers.contains_key(&process) {
+            peers.pop_first();
+            self.peers_dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        peers.insert(process, name);
     }
 
     /// A call comes over this connection; true for the first one.
@@ -145,7 +161,7 @@ impl Controls {
         let (word, bit) = (&self.handled[method.nth / BITS], 1 << (method.nth % BITS));
         if word.load(Ordering::Relaxed) & bit == 0 {
             word.fetch_or(bit, Ordering::Relaxed);
-            meet(&self.methods, &method.name);
+            self.meet_name(&self.methods, &method.name);
         }
         method
     }
@@ -154,7 +170,7 @@ impl Controls {
     pub(crate) fn passed(&self, label: &str, here: ProcessIndex) -> PointLabel {
         let (label, is_news) = naming::passed(label, here);
         if is_news {
-            meet(&self.points, &label);
+            self.meet_name(&self.points, &label);
         }
         label
     }
@@ -164,6 +180,18 @@ impl Controls {
         if watched.len() < WATCHED_MAX || watched.contains_key(name) {
             let value = if self.is_redacted(name) { hidden() } else { self.redact(value) };
             watched.insert(name.to_owned(), value);
+        } else {
+            self.watched_dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Keeps a name that was met, while there is room.
+    fn meet_name<N: Ord + Clone>(&self, names: &Mutex<BTreeSet<N>>, name: &N) {
+        let mut names = lock(names);
+        if names.len() < NAMES_MAX {
+            names.insert(name.clone());
+        } else if !names.contains(name) {
+            self.names_dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -204,12 +232,19 @@ impl Controls {
     }
 }
 
-/// Keeps a name that was met, while there is room.
-fn meet<N: Ord + Clone>(names: &Mutex<BTreeSet<N>>, name: &N) {
-    let mut names = lock(names);
-    if names.len() < NAMES_MAX {
-        names.insert(name.clone());
-    }
+/// Watched values as text, as many as can be told.
+fn shown(watched: &BTreeMap<String, Value>) -> Vec<(String, String)> {
+    let mut bytes = 0;
+    let text = |value: &Value| match value.to_string() {
+        text if text.len() > VALUE_BYTES_MAX => format!("\"({} bytes)\"", text.len()),
+        text => text,
+    };
+    let fits = |(name, value): &(String, String)| {
+        bytes += name.len() + value.len();
+        bytes <= WATCHED_BYTES_MAX
+    };
+    let all = watched.iter().map(|(name, value)| (name.clone(), text(value)));
+    all.take_while(fits).collect()
 }
 
 fn hidden() -> Value {
@@ -227,14 +262,23 @@ impl Report for Controls {
 
     fn status(&self) -> Status {
         let watched = lock(&self.watched);
+        let shown = shown(&watched);
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let not_shown = (watched.len() - shown.len()) as u64;
         Status {
             in_flight: self.calls().len() as u64,
             served: self.served.load(Ordering::Relaxed),
             made: self.made.load(Ordering::Relaxed),
             from_outside: self.from_outside.load(Ordering::Relaxed),
             breakpoints: Vec::new(),
-            watched: watched.iter().map(|(name, v)| (name.clone(), v.to_string())).collect(),
+            watched: shown,
             recorded: None,
+            dropped: DroppedHere {
+                events: 0,
+                names: count(&self.names_dropped),
+                watched: count(&self.watched_dropped) + not_shown,
+                peers: count(&self.peers_dropped),
+            },
         }
     }
 
@@ -253,4 +297,34 @@ impl Report for Controls {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_no_room_for_is_counted_and_the_status_stays_small() {
+        let controls = Controls::new(ProcessIndex(1));
+        let long = Value::String("x".repeat(VALUE_BYTES_MAX));
+        controls.watch("a_long_one", long);
+        for nth in 0..2 * WATCHED_MAX {
+            controls.watch(&format!("value_{nth:04}"), Value::String("y".repeat(1_000)));
+            controls.meet_name(&controls.methods, &MethodName::new(format!("M.m{nth}")).unwrap());
+            controls.meet_name(&controls.methods, &MethodName::new("M.m0").unwrap());
+        }
+        let process = |nth| (ProcessIndex(nth), ProcessName::new("p").unwrap());
+        for (index, name) in (0..PEERS_MAX as u64 + 3).map(process) {
+            controls.meet(index, name);
+        }
+        let status = controls.status();
+        let bytes: usize = status.watched.iter().map(|(name, v)| name.len() + v.len()).sum();
+        assert!(bytes <= WATCHED_BYTES_MAX, "{bytes}");
+        assert!(status.watched[0].1.contains("bytes"), "{:?}", status.watched[0]);
+        let not_told = (2 * WATCHED_MAX + 1 - status.watched.len()) as u64;
+        let names = (2 * WATCHED_MAX - NAMES_MAX) as u64;
+        let expected = DroppedHere { events: 0, names, watched: not_told, peers: 3 };
+        assert_eq!(status.dropped, expected);
+        assert_eq!(lock(&controls.peers).len(), PEERS_MAX);
+    }
 }

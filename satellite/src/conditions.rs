@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use ddbx_protocol::attach::COUNTS_MAX;
+use ddbx_protocol::attach::{COUNTS_MAX, ERROR_BYTES_MAX};
 use ddbx_protocol::condition::{Condition, Evaluator, Facts};
 use ddbx_protocol::{BreakpointId, ControlId, Count, ProcessName};
 use serde_json::{Map, Value};
@@ -74,7 +74,8 @@ impl Conditions {
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    fn count(&self, id: BreakpointId, error: String) {
+    fn count(&self, id: BreakpointId, mut error: String) {
+        error.truncate(error.floor_char_boundary(ERROR_BYTES_MAX));
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let errors = errors.entry(id).or_default();
         errors.number = errors.number.saturating_add(1);

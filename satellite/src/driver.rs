@@ -62,6 +62,32 @@ pub trait Report: std::marker::Send + Sync {
     fn watched(&self) -> Map<String, Value>;
 }
 
+/// What a process says of itself in which there are only its events, such as one that is made
+/// to measure a satellite or to test it.
+pub struct NothingToReport;
+
+impl Report for NothingToReport {
+    fn calls(&self) -> Vec<InFlight> {
+        Vec::new()
+    }
+
+    fn inside(&self) -> Vec<Strand> {
+        Vec::new()
+    }
+
+    fn status(&self) -> Status {
+        Status::default()
+    }
+
+    fn names(&self, _: usize) -> Option<Names> {
+        None
+    }
+
+    fn watched(&self) -> Map<String, Value> {
+        Map::new()
+    }
+}
+
 /// A process's satellite, shared by all that happens in the process.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
@@ -96,6 +122,10 @@ struct Shared {
 
 const BUSY: u64 = u64::MAX;
 
+/// How many of those that a process calls, and of those that call it, are remembered. They
+/// are only told again after a loss.
+const PEERS_MAX: usize = 16 * 1024;
+
 struct Core {
     satellite: Satellite,
     own_name: Option<ProcessName>,
@@ -106,6 +136,8 @@ struct Core {
     /// Whom this process calls, and who calls it: told again after a loss.
     callees: BTreeSet<ProcessIndex>,
     callers: BTreeSet<ProcessIndex>,
+    /// How many of them were forgotten.
+    peers_dropped: u64,
     /// How many of this name have taken part in the session.
     start: u32,
     send: Option<SendToCentral>,
@@ -134,6 +166,7 @@ impl Handle {
             looks_at: None,
             callees: BTreeSet::new(),
             callers: BTreeSet::new(),
+            peers_dropped: 0,
             start: 1,
             send: None,
         };
@@ -247,6 +280,7 @@ impl Handle {
     pub fn connected(&self, to: ProcessIndex) {
         let mut core = self.lock();
         if core.callees.insert(to) {
+            core.peers_dropped += without_excess(&mut core.callees, to);
             core.satellite.handle_connected(to);
             self.drain(&mut core);
         }
@@ -264,6 +298,7 @@ impl Handle {
     fn accepted_another(&self, from: ProcessIndex) {
         let mut core = self.lock();
         if core.callers.insert(from) {
+            core.peers_dropped += without_excess(&mut core.callers, from);
             core.satellite.handle_accepted(from);
             self.drain(&mut core);
         }
@@ -430,6 +465,12 @@ impl Waiting {
             awaited: None,
         }
     }
+}
+
+/// Forgets one, but not this one, if there are too many; how many that were.
+fn without_excess(peers: &mut BTreeSet<ProcessIndex>, but: ProcessIndex) -> u64 {
+    let excess = (peers.len() > PEERS_MAX).then(|| peers.iter().copied().find(|p| *p != but));
+    excess.flatten().map_or(0, |peer| u64::from(peers.remove(&peer)))
 }
 
 /// The satellite's thread: until nobody holds the handle any more.

@@ -16,6 +16,9 @@ use crate::driver::Inbox;
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
+/// How many messages are sent in one piece.
+const PIECE_MAX: usize = 256;
+
 /// Where central is.
 pub struct Target {
     /// The address.
@@ -96,7 +99,10 @@ async fn talk(inbox: &Inbox, connection: Connection, first: &SyncSender<FirstAtt
                 }
             }
             Some(message) = outgoing.recv() => {
-                if !within_lease(send_all(&mut sender, message, &mut outgoing)).await {
+                inbox.is_sending(true);
+                let sent = within_lease(send_some(&mut sender, message, &mut outgoing)).await;
+                inbox.is_sending(!outgoing.is_empty());
+                if !sent {
                     return welcome;
                 }
                 false
@@ -153,14 +159,16 @@ impl Heartbeat {
     }
 }
 
-/// All that waits to be sent goes in one piece.
-async fn send_all(
+/// What waits to be sent goes in one piece, up to a point: when thousands stand still at once
+/// there is much to tell, and neither heartbeats nor what central says must wait for all of it.
+async fn send_some(
     sender: &mut Sender,
     first: FromSatellite,
     waiting: &mut UnboundedReceiver<FromSatellite>,
 ) -> Result<(), FrameError> {
     sender.feed(&first).await?;
-    while let Ok(message) = waiting.try_recv() {
+    for _ in 1..PIECE_MAX {
+        let Ok(message) = waiting.try_recv() else { break };
         sender.feed(&message).await?;
     }
     sender.flush().await

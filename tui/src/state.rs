@@ -384,9 +384,22 @@ impl State {
                     }
                     self.say(done);
                 }
-                self.seen.take(reply, self.now_ms);
+                self.take(reply);
             }
         }
+    }
+
+    /// Keeps an answer. If it is news that there was no room for something, that is said.
+    fn take(&mut self, reply: Reply) {
+        let known = self.seen.dropped();
+        let before: Vec<String> = known.iter().map(|(place, _)| (*place).to_owned()).collect();
+        self.seen.take(reply, self.now_ms);
+        let is_news = |(place, _): &(&str, String)| before.iter().all(|known| known != place);
+        let news = self.seen.dropped().into_iter().filter(is_news);
+        let news: Vec<String> = news
+            .map(|(place, what)| format!("there was not room in {place} for: {what}"))
+            .collect();
+        news.iter().for_each(|text| self.note(text));
     }
 
     /// Something has happened to the screen.

@@ -80,31 +80,41 @@ impl Pair {
 }
 
 /// A process that does what it is told. It ends when this is dropped.
-struct Process {
+pub struct Process {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
 impl Process {
-    fn start(command: &mut Command) -> io::Result<Self> {
+    /// Starts it.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
         let mut child = command.spawn()?;
         let input = child.stdin.take();
         let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         Ok(Self { child, input, output: BufReader::new(output) })
     }
 
-    fn tell(&mut self, line: &str) -> io::Result<()> {
+    /// Tells it to do something.
+    pub fn tell(&mut self, line: &str) -> io::Result<()> {
         let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         writeln!(input, "{line}")
     }
 
-    fn said(&mut self) -> io::Result<String> {
+    /// Waits for the next that it says.
+    pub fn said(&mut self) -> io::Result<String> {
         let mut line = String::new();
         match self.output.read_line(&mut line)? {
             0 => Err(io::Error::other("a process has ended early; what it printed is above")),
             _ => Ok(line.trim_end().to_owned()),
         }
+    }
+}
+
+impl Process {
+    /// Its number in the operating system.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 }
 

@@ -52,15 +52,24 @@ impl Central {
         Ok(Self { child, address, sender, receiver })
     }
 
-    /// Asks it something.
+    /// Asks it something that it does not refuse.
     pub async fn ask(&mut self, request: &Request) -> io::Result<Reply> {
+        match self.answer(request).await? {
+            Reply::Refused(why) => Err(io::Error::other(why)),
+            reply => Ok(reply),
+        }
+    }
+
+    /// Asks it something, and takes whatever it says.
+    pub async fn answer(&mut self, request: &Request) -> io::Result<Reply> {
         self.sender.send(request).await.map_err(io::Error::other)?;
         let reply = self.receiver.receive().await.map_err(io::Error::other)?;
-        match reply {
-            Some(Reply::Refused(why)) => Err(io::Error::other(why)),
-            Some(reply) => Ok(reply),
-            None => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+        reply.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// Its number in the operating system.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// How the session is.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use ddbx_protocol::condition::{Condition, InvalidCondition};
-use ddbx_protocol::control::Wanted;
+use ddbx_protocol::control::{BREAKPOINTS_MAX, Wanted};
 use ddbx_protocol::{Breakpoint, BreakpointId, Count, InvalidSpec, ProcessIndex, Spec};
 use thiserror::Error;
 
@@ -22,6 +22,9 @@ pub enum Refused {
     /// There is none that could be changed.
     #[error("there is no breakpoint {0}; `ddbx breaks` lists them")]
     Unknown(BreakpointId),
+    /// There are too many.
+    #[error("there are {BREAKPOINTS_MAX} breakpoints: remove some with `ddbx delete` first")]
+    TooMany,
     /// The session has ended.
     #[error("the session has ended")]
     NoSession,
@@ -51,8 +54,11 @@ pub(super) struct Wish {
     pub(super) enabled: bool,
     /// Since it was planted last; satellites begin to count anew then.
     counts: BTreeMap<ProcessIndex, Count>,
-    /// How often it was met before that.
+    /// How often it was met before that, or by processes that have left.
     met_before: u64,
+    /// How often it could not be evaluated by those, and the last error.
+    errors_before: u64,
+    error_before: Option<String>,
 }
 
 impl Wish {
@@ -81,17 +87,29 @@ impl Wish {
         is_news
     }
 
+    /// A process has left: if it comes again, it counts from the start.
+    fn keep_count(&mut self, of: ProcessIndex) {
+        if let Some(count) = self.counts.remove(&of) {
+            self.met_before += u64::from(count.met);
+            self.errors_before += u64::from(count.errors);
+            self.error_before = count.error.or(self.error_before.take());
+        }
+    }
+
     fn begin_to_count(&mut self) {
         (self.met_before, ..) = self.counts();
         self.counts.clear();
+        (self.errors_before, self.error_before) = (0, None);
     }
 
     /// How often it was met and could not be evaluated, and the last error.
     pub(super) fn counts(&self) -> (u64, u64, Option<String>) {
         let met = self.counts.values().map(|count| u64::from(count.met)).sum::<u64>();
         let met = (self.met_before + met).max(self.hits);
-        let errors = self.counts.values().map(|count| u64::from(count.errors)).sum();
-        (met, errors, self.counts.values().find_map(|count| count.error.clone()))
+        let errors = self.counts.values().map(|count| u64::from(count.errors)).sum::<u64>();
+        let last = self.counts.values().find_map(|count| count.error.as_ref());
+        let last = last.or(self.error_before.as_ref()).cloned();
+        (met, self.errors_before + errors, last)
     }
 }
 
@@ -102,13 +120,35 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn insert(&mut self, checked: CheckedWish, tell: Option<Tell>) -> BreakpointId {
+    /// None if there are too many.
+    pub(super) fn insert(
+        &mut self,
+        checked: CheckedWish,
+        tell: Option<Tell>,
+    ) -> Option<BreakpointId> {
+        if self.wishes.len() >= BREAKPOINTS_MAX {
+            return None;
+        }
         self.last += 1;
         let id = BreakpointId(self.last);
-        let (counts, enabled) = (BTreeMap::new(), true);
-        let wish = Wish { checked, tell, hits: 0, spent: false, enabled, counts, met_before: 0 };
+        let wish = Wish {
+            checked,
+            tell,
+            hits: 0,
+            spent: false,
+            enabled: true,
+            counts: BTreeMap::new(),
+            met_before: 0,
+            errors_before: 0,
+            error_before: None,
+        };
         self.wishes.insert(id, wish);
-        id
+        Some(id)
+    }
+
+    /// A process has left.
+    pub(super) fn leave(&mut self, process: ProcessIndex) {
+        self.wishes.values_mut().for_each(|wish| wish.keep_count(process));
     }
 
     pub(super) fn remove(&mut self, id: BreakpointId) -> bool {

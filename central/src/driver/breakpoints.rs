@@ -7,12 +7,13 @@ use super::{CheckedWish, Driver, Tell};
 use crate::logic::Command;
 
 impl Driver {
-    pub(super) fn set(&mut self, wish: CheckedWish, hits: Option<Tell>) -> BreakpointView {
-        let id = self.asked.insert(wish, hits);
+    /// None if there are too many.
+    pub(super) fn set(&mut self, wish: CheckedWish, hits: Option<Tell>) -> Option<BreakpointView> {
+        let id = self.asked.insert(wish, hits)?;
         self.plant(id);
         let view = self.view_breakpoint(id);
         self.log.tell(self.now(), What::BreakpointSet(view.clone()));
-        view
+        Some(view)
     }
 
     /// Makes another of a breakpoint; none if there is no such one.

@@ -8,6 +8,10 @@ use ddbx_protocol::{
 
 use super::{Hit, StandingCalls};
 
+/// How much text the arguments and results of all who stand have together. Whoever stands
+/// still when there is no more room is shown without.
+const VALUES_BYTES_MAX: usize = 64 << 20;
+
 /// A stop with what there is to see of it.
 pub(super) struct Hold {
     pub(super) id: HoldId,
@@ -24,8 +28,10 @@ pub(super) struct Hold {
 pub(super) struct Holds {
     holds: BTreeMap<StopId, Hold>,
     stops: BTreeMap<HoldId, StopId>,
-    /// Said just before the stop itself.
-    described: BTreeMap<StopId, Standing>,
+    /// Said just before the stop itself: so of each process only the last matters.
+    described: BTreeMap<ProcessIndex, (u64, Standing)>,
+    values_bytes: usize,
+    values_dropped: u64,
     expiries: BTreeSet<(RealTime, StopId)>,
     last: u64,
 }
@@ -36,15 +42,39 @@ impl Holds {
     }
 
     pub(super) fn describe(&mut self, stop: StopId, standing: Standing) {
-        self.described.insert(stop, standing);
+        self.described.insert(stop.process, (stop.number, standing));
+    }
+
+    /// How many arguments and results there was no room for.
+    pub(super) fn values_dropped(&self) -> u64 {
+        self.values_dropped
+    }
+
+    /// What was said of a stop, with its values if there is room for them.
+    fn take_description(&mut self, stop: StopId) -> Option<Standing> {
+        let (number, mut standing) = self.described.remove(&stop.process)?;
+        if number != stop.number {
+            return None;
+        }
+        let bytes = values_bytes(&standing);
+        if self.values_bytes + bytes > VALUES_BYTES_MAX {
+            self.values_dropped += 1;
+            (standing.args, standing.result) = (None, None);
+        } else {
+            self.values_bytes += bytes;
+        }
+        Some(standing)
     }
 
     /// Somebody stands still, or for another reason than before.
     pub(super) fn begin(&mut self, now: RealTime, stop: StopId, reason: StopReason, stack: Stack) {
-        let standing = self.described.remove(&stop);
+        let standing = self.take_description(stop);
         if let Some(hold) = self.holds.get_mut(&stop) {
             hold.reason = reason;
-            hold.standing = standing.or(hold.standing.take());
+            if let Some(standing) = standing {
+                let before = hold.standing.replace(standing);
+                self.values_bytes -= before.as_ref().map_or(0, values_bytes);
+            }
             return;
         }
         self.last += 1;
@@ -77,9 +107,9 @@ impl Holds {
 
     /// It goes on: who it was, and since when it stood.
     pub(super) fn end(&mut self, stop: StopId) -> Option<(HoldId, RealTime)> {
-        self.described.remove(&stop);
         let hold = self.holds.remove(&stop)?;
         self.stops.remove(&hold.id);
+        self.values_bytes -= hold.standing.as_ref().map_or(0, values_bytes);
         if let Some(at) = hold.expires {
             self.expiries.remove(&(at, stop));
         }
@@ -87,7 +117,7 @@ impl Holds {
     }
 
     pub(super) fn end_all_in(&mut self, process: ProcessIndex) -> Vec<(HoldId, RealTime)> {
-        self.described.retain(|stop, _| stop.process != process);
+        self.described.remove(&process);
         let stops: Vec<StopId> = self.stops_in(process).collect();
         stops.into_iter().filter_map(|stop| self.end(stop)).collect()
     }
@@ -154,8 +184,102 @@ impl Holds {
 
     /// How many the user holds in a process, and how many wait there.
     pub(super) fn count_in(&self, process: ProcessIndex) -> (u64, u64) {
-        let held = |stop: &StopId| self.holds[stop].reason.is_users();
-        let (held, waiting): (Vec<_>, Vec<_>) = self.stops_in(process).partition(held);
-        (held.len() as u64, waiting.len() as u64)
+        self.stops_in(process).fold((0, 0), |(held, waiting), stop| {
+            match self.holds[&stop].reason.is_users() {
+                true => (held + 1, waiting),
+                false => (held, waiting + 1),
+            }
+        })
+    }
+
+    /// As many as can be told, the oldest first: those that the user holds, and as many of the
+    /// others as there is room for.
+    pub(super) fn told(&self, most: usize) -> Vec<StopId> {
+        if self.stops.len() <= most {
+            return self.iter().map(|(stop, _)| stop).collect();
+        }
+        let ids = |held: bool| {
+            let like = move |(_, hold): &(StopId, &Hold)| hold.reason.is_users() == held;
+            self.iter().filter(like).map(|(_, hold)| hold.id)
+        };
+        let told: BTreeSet<HoldId> = ids(true).chain(ids(false)).take(most).collect();
+        told.into_iter().filter_map(|id| self.stop(id)).collect()
+    }
+}
+
+fn values_bytes(standing: &Standing) -> usize {
+    let text = [&standing.args, &standing.result];
+    text.into_iter().flatten().map(String::len).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use ddbx_protocol::{ControlId, MethodName, RpcEvent};
+
+    use super::*;
+
+    const PROCESS: ProcessIndex = ProcessIndex(1);
+
+    fn stop(number: u64) -> StopId {
+        StopId { process: PROCESS, number }
+    }
+
+    fn standing(args: String) -> Standing {
+        Standing {
+            gate: Gate::Rpc(RpcEvent::Arrive, MethodName::new("Shop.buy").unwrap()),
+            control: ControlId::new("p/main").unwrap(),
+            args: Some(args),
+            result: None,
+            awaited: None,
+        }
+    }
+
+    fn begin(holds: &mut Holds, number: u64, reason: StopReason) {
+        holds.begin(RealTime::default(), stop(number), reason, Stack::home(PROCESS));
+    }
+
+    #[test]
+    fn what_stands_is_kept_without_its_values_when_there_is_no_more_room() {
+        let mut holds = Holds::default();
+        let mib = "x".repeat(1 << 20);
+        let most = (VALUES_BYTES_MAX >> 20) as u64;
+        for number in 1..=most + 2 {
+            holds.describe(stop(number), standing(mib.clone()));
+            begin(&mut holds, number, StopReason::Process);
+        }
+        let has_args = |holds: &Holds, number| {
+            holds.get(stop(number)).unwrap().standing.as_ref().unwrap().args.is_some()
+        };
+        assert!(has_args(&holds, most) && !has_args(&holds, most + 1));
+        assert_eq!(holds.values_dropped(), 2);
+        // The same stop, described anew: what it had before makes room.
+        holds.end(stop(1));
+        holds.describe(stop(most + 1), standing(mib.clone()));
+        begin(&mut holds, most + 1, StopReason::Process);
+        assert!(has_args(&holds, most + 1));
+        holds.end_all_in(PROCESS);
+        assert_eq!(holds.values_bytes, 0);
+    }
+
+    #[test]
+    fn what_is_said_of_stops_that_never_come_is_not_kept() {
+        let mut holds = Holds::default();
+        for number in 0..1_000 {
+            holds.describe(stop(number), standing("{}".to_owned()));
+        }
+        assert_eq!(holds.described.len(), 1);
+        begin(&mut holds, 7, StopReason::Delay);
+        assert!(holds.get(stop(7)).unwrap().standing.is_none(), "that was about another");
+    }
+
+    #[test]
+    fn of_too_many_those_that_the_user_holds_are_told() {
+        let mut holds = Holds::default();
+        for number in 1..=10 {
+            let reason = if number == 9 { StopReason::Process } else { StopReason::Delay };
+            begin(&mut holds, number, reason);
+        }
+        assert_eq!(holds.told(10).len(), 10);
+        assert_eq!(holds.told(3), [stop(1), stop(2), stop(9)]);
     }
 }

@@ -20,6 +20,9 @@ const BEHIND_MAX: usize = 16 * 1024;
 /// How much text a value may have to be kept.
 const VALUE_BYTES_MAX: usize = 1024;
 
+/// Of how many processes it is kept that a breakpoint was planted in them.
+const PLACES_MAX: usize = 64;
+
 fn is_short(value: &Value) -> bool {
     value.to_string().len() <= VALUE_BYTES_MAX
 }
@@ -31,6 +34,7 @@ pub(super) struct Log {
     kept: VecDeque<(u64, Notice)>,
     events: VecDeque<(u64, Notice)>,
     told: u64,
+    forgotten: u64,
     tell: broadcast::Sender<Notice>,
 }
 
@@ -39,16 +43,21 @@ impl Log {
     pub(super) fn new() -> (Self, broadcast::WeakSender<Notice>) {
         let (tell, _) = broadcast::channel(BEHIND_MAX);
         let weak = tell.downgrade();
-        (Self { kept: VecDeque::new(), events: VecDeque::new(), told: 0, tell }, weak)
+        let (kept, events) = (VecDeque::new(), VecDeque::new());
+        (Self { kept, events, told: 0, forgotten: 0, tell }, weak)
     }
 
     pub(super) fn tell(&mut self, now: RealTime, what: What) {
         let at_ms = millis(now.since(RealTime::default()));
         let mut notice = Notice { at_ms, what };
         let _ = self.tell.send(notice.clone());
-        if let What::Stands(hold) = &mut notice.what {
-            hold.args = hold.args.take().filter(is_short);
-            hold.result = hold.result.take().filter(is_short);
+        match &mut notice.what {
+            What::Stands(hold) => {
+                hold.args = hold.args.take().filter(is_short);
+                hold.result = hold.result.take().filter(is_short);
+            }
+            What::BreakpointSet(view) | What::Changed(view) => view.processes.truncate(PLACES_MAX),
+            _ => {}
         }
         let kept = match notice.what {
             What::Event(_) => &mut self.events,
@@ -56,9 +65,15 @@ impl Log {
         };
         if kept.len() == KEPT_MAX {
             kept.pop_front();
+            self.forgotten += 1;
         }
         self.told += 1;
         kept.push_back((self.told, notice));
+    }
+
+    /// How many are not kept any more.
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten
     }
 
     /// The last of what has happened so far, and what happens from now on: nothing is in both.
@@ -111,6 +126,7 @@ mod tests {
         log.tell(RealTime::default(), What::Left("after".to_owned()));
         let (kept, _) = log.kept();
         assert_eq!(kept.len(), KEPT_MAX + 2);
+        assert_eq!(log.forgotten(), KEPT_MAX as u64);
         assert_eq!(kept[0].what, What::Joined("before".to_owned()));
         let events = kept[1..].iter().map(|notice| &notice.what).take(KEPT_MAX);
         assert!(

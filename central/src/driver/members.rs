@@ -21,8 +21,12 @@ pub(super) struct Member {
     pub(super) names: Names,
 }
 
-/// How many that have left are remembered.
+/// How many that have left are shown.
 const DEPARTED_MAX: usize = 64;
+
+/// Of how many names it is known how often they were started, and how far those starts came
+/// in a replay.
+const STARTS_MAX: usize = 16 * 1024;
 
 impl Driver {
     /// None if somebody else takes part under this number.
@@ -72,6 +76,12 @@ impl Driver {
 
     /// How many processes of this name have come so far, this one included.
     fn start_number(&mut self, name: &ProcessName, process: ProcessIndex) -> u32 {
+        if self.starts.len() >= STARTS_MAX && !self.starts.contains_key(name) {
+            // One that is not here: if it comes again, it is counted anew.
+            let is_here = |name: &ProcessName| self.is_taken(name);
+            let gone = self.starts.keys().find(|name| !is_here(name)).cloned();
+            gone.into_iter().for_each(|name| _ = self.starts.remove(&name));
+        }
         let (start, last) = self.starts.entry(name.clone()).or_insert((0, None));
         if last.replace(process) != Some(process) {
             *start += 1;
@@ -86,6 +96,8 @@ impl Driver {
         }
         let now = self.now();
         if let Some(member) = self.members.remove(&process) {
+            self.left += 1;
+            self.asked.leave(process);
             if self.departed.len() < DEPARTED_MAX {
                 self.departed.insert(member.name.to_string(), member.pid);
             }
@@ -127,7 +139,10 @@ impl Driver {
                 self.tell_events(events, dropped);
             }
             FromSatellite::Replays(progress) => {
-                self.replays.insert((member.name.clone(), member.start), *progress);
+                let start = (member.name.clone(), member.start);
+                if self.replays.len() < STARTS_MAX || self.replays.contains_key(&start) {
+                    self.replays.insert(start, *progress);
+                }
             }
             FromSatellite::Settled { query } => {
                 drop(self.queries.remove(&(process, query)));
@@ -137,6 +152,12 @@ impl Driver {
 
     pub(super) fn hear_of_stops(&mut self, process: ProcessIndex, message: ToCentral) {
         let now = self.now();
+        if let ToCentral::Stopped { number, .. } | ToCentral::Ask { number, .. } = &message {
+            let stop = StopId { process, number: *number };
+            if !self.central.has_room_for(stop) {
+                return self.let_pass(stop, &message);
+            }
+        }
         match &message {
             ToCentral::Stopped { number, reason, stack, .. } if *reason != StopReason::Inside => {
                 let stop = StopId { process, number: *number };
@@ -162,6 +183,15 @@ impl Driver {
             _ => {}
         }
         self.central.handle_satellite(now, process, message);
+    }
+
+    /// Too many stand still: this one goes on whatever the rule says. The program comes first.
+    fn let_pass(&mut self, stop: StopId, message: &ToCentral) {
+        self.stops_dropped += 1;
+        let waits_inside = matches!(message, ToCentral::Stopped { reason: StopReason::Inside, .. });
+        if !waits_inside {
+            self.central.handle_user(Command::Pass(stop));
+        }
     }
 
     pub(super) fn hit(&mut self, now: RealTime, hit: Hit) {
@@ -225,5 +255,91 @@ impl Driver {
         names
             .find_map(|n| n.map_or(Some(name.clone()), |n| (!self.is_taken(&n)).then_some(n)))
             .unwrap_or_else(|| name.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use ddbx_protocol::control::{Reply, Request, SessionView};
+    use ddbx_protocol::{Count, Stack, ToSatellite};
+
+    use super::*;
+
+    fn driver() -> Driver {
+        Driver::new().0
+    }
+
+    fn attach(driver: &mut Driver, index: u64, name: &str, deliver: Deliver) -> Membership {
+        let (process, name) = (ProcessIndex(index), ProcessName::new(name).unwrap());
+        let key = ProcessKey::random().unwrap();
+        driver.join(Attach { process, name, own_name: None, pid: 1, key }, deliver).unwrap()
+    }
+
+    fn view(driver: &mut Driver) -> SessionView {
+        match driver.answer(Request::Session) {
+            Reply::Session(view) => view,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn processes_that_come_and_go_leave_little_behind() {
+        let mut driver = driver();
+        let wanted =
+            ddbx_protocol::control::Wanted { spec: "*:*@arrive".to_owned(), ..Default::default() };
+        let breakpoint = driver.set(super::super::CheckedWish::new(wanted).unwrap(), None).unwrap();
+        let number = 2 * STARTS_MAX as u64;
+        for index in 0..number {
+            let member = attach(&mut driver, index, &format!("worker-{index}"), Box::new(|_| ()));
+            let says = |message| FromSatellite::Says(message);
+            driver.hear(member, says(ToCentral::Connected { to: ProcessIndex(index + 1) }));
+            let count = Count { breakpoint: breakpoint.id, met: 1, errors: 1, error: None };
+            let status = Status { breakpoints: vec![count], ..Status::default() };
+            driver.hear(member, FromSatellite::Status(status));
+            driver.leave(member);
+            driver.deliver();
+        }
+        assert_eq!(driver.starts.len(), STARTS_MAX);
+        assert_eq!(driver.departed.len(), DEPARTED_MAX);
+        let seen = driver.view_breakpoint(breakpoint.id);
+        assert_eq!((seen.met, seen.errors), (number, number), "what they counted is kept");
+        let view = view(&mut driver);
+        assert_eq!((view.left, view.processes), (number, 0));
+        assert!(view.dropped.processes > number / 2, "{view:?}");
+        assert!(view.dropped.notices > 0, "{view:?}");
+    }
+
+    #[test]
+    fn whoever_there_is_no_room_for_is_let_go() {
+        let mut driver = driver();
+        driver.central.limit_stops(3);
+        let (tell, told) = channel();
+        let deliver = Box::new(move |message| drop(tell.send(message)));
+        let member = attach(&mut driver, 1, "p", deliver);
+        for number in 1..=5 {
+            let sent = driver.now();
+            let stopped = ToCentral::Stopped {
+                number,
+                reason: if number == 5 { StopReason::Inside } else { StopReason::Process },
+                stack: Stack::home(ProcessIndex(1)),
+                clock: sent - Delay::ZERO,
+                sent,
+            };
+            driver.hear(member, FromSatellite::Says(stopped));
+        }
+        driver.deliver();
+        let passed: Vec<u64> = told
+            .try_iter()
+            .filter_map(|message| match message {
+                FromCentral::Says(ToSatellite::Pass { number }) => Some(number),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(passed, [4], "whoever waits inside the program is not held");
+        let view = view(&mut driver);
+        assert_eq!((view.held, view.dropped.stops), (3, 2));
+        assert!(!view.order_guaranteed, "and that is said");
     }
 }

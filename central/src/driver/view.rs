@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use ddbx_protocol::control::{
-    BreakpointView, HoldReason, HoldView, ProcessState, ProcessView, ReplayView, Reply, Request,
-    SessionView, WatchView, What, Whom,
+    BreakpointView, Dropped, HOLDS_MAX, HoldReason, HoldView, ProcessState, ProcessView,
+    ReplayView, Reply, Request, SessionView, WatchView, What, Whom,
 };
 use ddbx_protocol::{
-    BreakpointId, HoldId, Pattern, ProcessIndex, ProcessName, Progress, RealTime, StopId,
-    StopReason,
+    BreakpointId, DroppedHere, HoldId, Pattern, ProcessIndex, ProcessName, Progress, RealTime,
+    StopId, StopReason,
 };
 use serde_json::Value;
 
@@ -16,9 +16,12 @@ use super::holds::Hold;
 use super::{Driver, Member, Refused};
 use crate::logic::Command;
 
-/// For how many it is worked out whom they wait for: the effort goes with the
-/// square of the number.
+/// For how many it is worked out whom they wait for.
 const EXPLAINED_MAX: usize = 1_000;
+
+/// How much text the values of holds, or the names of processes, may have in one answer: it
+/// must fit into a message.
+const TEXT_BYTES_MAX: usize = 6 << 20;
 
 impl Driver {
     pub(super) fn answer(&mut self, request: Request) -> Reply {
@@ -34,7 +37,15 @@ impl Driver {
             },
             Request::Breakpoints => {
                 let ids = self.asked.ids().into_iter();
-                Reply::Breakpoints(ids.map(|id| self.view_breakpoint(id)).collect())
+                let mut views: Vec<_> = ids.map(|id| self.view_breakpoint(id)).collect();
+                let mut bytes = 0;
+                for view in &mut views {
+                    bytes += view.processes.iter().map(String::len).sum::<usize>();
+                    if bytes > TEXT_BYTES_MAX {
+                        view.processes.clear();
+                    }
+                }
+                Reply::Breakpoints(views)
             }
             Request::Delete(Some(id)) if !self.delete(id) => {
                 Reply::Refused(Refused::Unknown(id).to_string())
@@ -194,6 +205,21 @@ impl Driver {
             waiting: self.holds.iter().count() as u64 - held,
             order_guaranteed: self.central.is_order_guaranteed(),
             messages_sent: self.messages_sent,
+            left: self.left,
+            dropped: self.dropped(),
+        }
+    }
+
+    fn dropped(&self) -> Dropped {
+        let [events, missed, connections] = self.backlog.dropped();
+        Dropped {
+            events,
+            missed,
+            notices: self.log.forgotten(),
+            values: self.holds.values_dropped(),
+            stops: self.stops_dropped,
+            processes: self.central.forgotten(),
+            connections,
         }
     }
 
@@ -203,6 +229,14 @@ impl Driver {
         let departed = self.departed.iter().map(|(name, pid)| gone(name, *pid));
         let mut views: Vec<ProcessView> = present.chain(departed).collect();
         views.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut bytes = 0;
+        for view in &mut views {
+            let names = view.methods.iter().chain(&view.points).chain(&view.calls);
+            bytes += names.map(String::len).sum::<usize>();
+            if bytes > TEXT_BYTES_MAX {
+                (view.methods, view.points, view.calls) = Default::default();
+            }
+        }
         views
     }
 
@@ -236,6 +270,7 @@ impl Driver {
             calls,
             methods: member.names.methods.iter().map(ToString::to_string).collect(),
             points: member.names.points.iter().map(ToString::to_string).collect(),
+            dropped: member.status.dropped,
         }
     }
 
@@ -260,9 +295,19 @@ impl Driver {
     }
 
     fn view_holds(&mut self) -> Vec<HoldView> {
-        let stops: Vec<StopId> = self.holds.iter().map(|(stop, _)| stop).collect();
-        let explained = |(n, stop): (usize, StopId)| self.view_hold(stop, n < EXPLAINED_MAX);
-        stops.into_iter().enumerate().filter_map(explained).collect()
+        let stops = self.holds.told(HOLDS_MAX).into_iter().enumerate();
+        let mut bytes = 0;
+        let mut views = Vec::new();
+        for (nth, stop) in stops {
+            let Some(mut view) = self.view_hold(stop, nth < EXPLAINED_MAX) else { continue };
+            let text = |value: &Option<Value>| value.as_ref().map_or(0, |v| v.to_string().len());
+            bytes += text(&view.args) + text(&view.result);
+            if bytes > TEXT_BYTES_MAX {
+                (view.args, view.result) = (None, None);
+            }
+            views.push(view);
+        }
+        views
     }
 
     pub(super) fn view_hold(&mut self, stop: StopId, explain: bool) -> Option<HoldView> {
@@ -311,9 +356,13 @@ impl Driver {
     }
 
     fn view_watched(&self) -> Vec<WatchView> {
-        let mut views = Vec::new();
+        let (mut views, mut bytes) = (Vec::new(), 0);
         for member in self.members.values() {
             for (name, value) in &member.status.watched {
+                bytes += name.len() + value.len();
+                if bytes > TEXT_BYTES_MAX {
+                    break;
+                }
                 let read = serde_json::from_str(value);
                 let value = read.unwrap_or_else(|_| Value::String(value.clone()));
                 let process = member.name.to_string();
@@ -345,6 +394,7 @@ fn gone(name: &str, pid: u32) -> ProcessView {
         calls: Vec::new(),
         methods: Vec::new(),
         points: Vec::new(),
+        dropped: DroppedHere::default(),
     }
 }
 

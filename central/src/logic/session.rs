@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use ddbx_protocol::session::TIMED_MAX;
 use ddbx_protocol::{
     AllOn, Breakpoint, BreakpointId, Delay, Mode, Open, Permit, ProcessIndex, Reading, RealTime,
     Safeguard, Safeguards, Stack, StopId, StopReason, Timed, ToCentral, ToSatellite, VirtualTime,
@@ -17,6 +18,13 @@ use super::ask;
 use super::permits::{Floors, Known, known};
 use super::stops::{Stop, Stops};
 use super::topology::{Processes, Topology};
+
+/// How many may stand still, or wait inside their processes, in one session. Each takes some
+/// hundred bytes here, and in its process the call itself.
+const STOPS_MAX: usize = 1 << 18;
+
+/// How many processes are remembered that have left: they may come back.
+const LEFT_MAX: usize = 1_024;
 
 /// What the user asks for.
 #[derive(Clone, Debug)]
@@ -57,7 +65,11 @@ pub struct Central<S: Safeguards = AllOn> {
     topology: Topology,
     floors: Floors,
     stops: Stops<S>,
+    stops_max: usize,
     members: BTreeMap<ProcessIndex, Member>,
+    /// Those who have left, the first to leave first.
+    left: VecDeque<ProcessIndex>,
+    forgotten: u64,
     breakpoints: Vec<(ProcessIndex, Breakpoint)>,
     /// Processes that the user has paused.
     paused: Processes,
@@ -90,7 +102,10 @@ impl<S: Safeguards> Central<S> {
             topology: Topology::default(),
             floors: Floors::new(),
             stops: Stops::new(safeguards.clone()),
+            stops_max: STOPS_MAX,
             members: BTreeMap::new(),
+            left: VecDeque::new(),
+            forgotten: 0,
             breakpoints: Vec::new(),
             paused: Processes::new(),
             asked: BTreeMap::new(),
@@ -119,6 +134,7 @@ impl<S: Safeguards> Central<S> {
         }
         self.members.insert(process, Member::default());
         self.unsettled.insert(process);
+        self.left.retain(|left| *left != process);
         if self.paused.contains(&process) {
             self.outputs.push_back((process, ToSatellite::Pause(true)));
         }
@@ -143,7 +159,9 @@ impl<S: Safeguards> Central<S> {
 
     /// A satellite is gone: its process has died, or cannot be heard.
     pub fn handle_left(&mut self, now: RealTime, process: ProcessIndex) {
-        self.members.remove(&process);
+        if self.members.remove(&process).is_some() {
+            self.left.push_back(process);
+        }
         for id in self.stops.in_process(process) {
             let Some(stop) = self.stops.get(id).copied() else {
                 continue;
@@ -156,7 +174,38 @@ impl<S: Safeguards> Central<S> {
                 self.vanished.extend(affected.iter());
             }
         }
+        if self.left.len() > LEFT_MAX
+            && let Some(process) = self.left.pop_front()
+        {
+            self.forget(process);
+        }
         self.dirty = true;
+    }
+
+    /// A process that has left long ago is not remembered any more.
+    fn forget(&mut self, process: ProcessIndex) {
+        self.forgotten += 1;
+        self.topology.forget(process);
+        self.floors.remove(&process);
+        self.paused.remove(&process);
+        self.breakpoints.retain(|(at, _)| *at != process);
+        self.stops.forget_affected();
+    }
+
+    /// How many processes have left and are forgotten.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Whether there is room for this stop, or it is there already.
+    pub fn has_room_for(&self, stop: StopId) -> bool {
+        self.stops.len() < self.stops_max || self.stops.get(stop).is_some()
+    }
+
+    /// There is room for no more than that.
+    #[cfg(test)]
+    pub(crate) fn limit_stops(&mut self, most: usize) {
+        self.stops_max = most;
     }
 
     /// A satellite says something.
@@ -360,24 +409,20 @@ impl<S: Safeguards> Central<S> {
         })
     }
 
-    /// The stop that is furthest behind among those that `stop` waits for.
+    /// The stop that is furthest behind among those that `stop` waits for. Of each group only
+    /// the first can be that.
     fn furthest_behind(&mut self, id: StopId, stop: &Stop) -> Option<StopId> {
-        let others: Vec<_> = self
-            .stops
-            .iter()
-            .filter(|(other, by)| {
-                *other != id && by.clock <= stop.clock && by.reason != StopReason::Inside
-            })
-            .map(|(other, by)| (by.clock, other, by.class))
-            .collect();
-        let mut binding: Vec<_> = others
-            .into_iter()
-            .filter(|(_, _, class)| {
-                self.stops.affected(*class, &self.topology).contains(&id.process)
-            })
-            .collect();
-        binding.sort_unstable();
-        binding.first().map(|(_, other, _)| *other)
+        let mut furthest = None;
+        for (class, clock, other) in self.stops.firsts_but(id) {
+            let is_further = furthest.is_none_or(|known| (clock, other) < known);
+            if clock <= stop.clock
+                && is_further
+                && self.stops.affected(class, &self.topology).contains(&id.process)
+            {
+                furthest = Some((clock, other));
+            }
+        }
+        furthest.map(|(_, other)| other)
     }
 
     fn tell_permits(&mut self, now: RealTime) {
@@ -516,7 +561,8 @@ impl<S: Safeguards> Central<S> {
 }
 
 fn permit(now: RealTime, floor: Delay, known: &Known) -> Permit {
-    let timed = known.timed.iter();
+    // More than that would not be read.
+    let timed = known.timed.iter().take(TIMED_MAX);
     Permit {
         sent: now,
         floor,

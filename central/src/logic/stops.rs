@@ -13,6 +13,9 @@ use ddbx_protocol::{ProcessIndex, Safeguard, Safeguards, Stack, StopId, StopReas
 
 use super::topology::{Processes, Topology};
 
+/// So many call stacks that nobody stands with are remembered before they are forgotten.
+const UNUSED_MAX: usize = 4 * 1024;
+
 /// Stops with one call stack have one reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReachClass(u32);
@@ -73,6 +76,9 @@ impl<S: Safeguards> Stops<S> {
         }
         if let Some(&known) = self.classes.get(&stack) {
             return known;
+        }
+        if self.stacks.len() >= 2 * self.stops.len() + UNUSED_MAX {
+            self.forget_unused();
         }
         let class = ReachClass(self.stacks.len() as u32);
         self.classes.insert(stack.clone(), class);
@@ -153,6 +159,25 @@ impl<S: Safeguards> Stops<S> {
         self.stops.range(first..).next().is_some_and(|(id, _)| id.process == process)
     }
 
+    /// How many there are, those inside included.
+    pub fn len(&self) -> usize {
+        self.stops.len()
+    }
+
+    /// The first of each group, without `id`: with its reach, its clock, and who it is.
+    pub fn firsts_but(&self, id: StopId) -> Vec<(ReachClass, VirtualTime, StopId)> {
+        let groups = self.users.iter().chain(&self.waiting);
+        let first = |(place, group): (&(ProcessIndex, ReachClass), &Group)| {
+            let &(process, class) = place;
+            let mut ids = group.iter().map(|(clock, number)| {
+                let other = StopId { process, number: *number };
+                (class, *clock, other)
+            });
+            ids.find(|(_, _, other)| *other != id)
+        };
+        groups.filter_map(first).collect()
+    }
+
     /// Stops that only the user can end.
     pub fn users(&self) -> &Groups {
         &self.users
@@ -201,7 +226,65 @@ impl<S: Safeguards> Stops<S> {
         }
     }
 
+    /// Call stacks come and go with processes: those that nobody stands with can go.
+    fn forget_unused(&mut self) {
+        let used: BTreeSet<ReachClass> = self.stops.values().map(|stop| stop.class).collect();
+        let stacks = std::mem::take(&mut self.stacks);
+        self.classes.clear();
+        self.affected.clear();
+        let mut renamed = BTreeMap::new();
+        for (old, stack) in (0..).map(ReachClass).zip(stacks) {
+            if used.contains(&old) {
+                let new = ReachClass(self.stacks.len() as u32);
+                self.classes.insert(stack.clone(), new);
+                self.stacks.push(stack);
+                renamed.insert(old, new);
+            }
+        }
+        let stops: Vec<(StopId, Stop)> = self.stops.iter().map(|(id, stop)| (*id, *stop)).collect();
+        (self.users, self.waiting) = (Groups::new(), Groups::new());
+        self.inside.clear();
+        self.stops.clear();
+        for (id, stop) in stops {
+            if let Some(&class) = renamed.get(&stop.class) {
+                self.insert(id, Stop { class, ..stop });
+            }
+        }
+    }
+
     fn groups(&mut self, reason: StopReason) -> &mut Groups {
         if reason.is_users() { &mut self.users } else { &mut self.waiting }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ddbx_protocol::{AllOn, RealTime};
+
+    use super::*;
+
+    #[test]
+    fn call_stacks_of_processes_that_are_gone_take_no_room() {
+        let mut stops = Stops::new(AllOn);
+        let topology = Topology::default();
+        let clock = RealTime::default() - ddbx_protocol::Delay::ZERO;
+        let id = |number| StopId { process: ProcessIndex(7), number };
+        for number in 1..=3 {
+            let class = stops.class(&Stack::home(ProcessIndex(7)).call(ProcessIndex(number)));
+            let reason = if number == 3 { StopReason::Inside } else { StopReason::Process };
+            stops.insert(id(number), Stop { reason, class, clock });
+        }
+        for passing in 100..100_000 {
+            stops.class(&Stack::home(ProcessIndex(passing)));
+        }
+        assert!(stops.stacks.len() < 2 * UNUSED_MAX, "{}", stops.stacks.len());
+        assert_eq!(stops.stacks.len(), stops.classes.len());
+        for number in 1..=3 {
+            let class = stops.get(id(number)).unwrap().class;
+            let reach = Processes::from([ProcessIndex(7), ProcessIndex(number)]);
+            assert!(stops.affected(class, &topology).is_superset(&reach));
+            assert!(stops.remove(id(number)).is_some());
+        }
+        assert!(stops.users.is_empty() && stops.inside.is_empty() && stops.stops.is_empty());
     }
 }

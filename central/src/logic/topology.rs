@@ -7,8 +7,9 @@ use ddbx_protocol::{ProcessIndex, Safeguard, Safeguards, Stack};
 /// A set of processes.
 pub type Processes = BTreeSet<ProcessIndex>;
 
-/// The connections of a session. They only grow: a process that is cut off may
-/// come back, and those who call it do not announce that again.
+/// The connections of a session. They stay when a process is cut off: it may come back, and
+/// those who call it do not announce that again. Of very many that have left, the first are
+/// forgotten; one that comes back after that tells of its connections itself.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
     callees: BTreeMap<ProcessIndex, Processes>,
@@ -18,6 +19,15 @@ impl Topology {
     /// `from` can call `to` from now on; true if it could not before.
     pub fn connect(&mut self, from: ProcessIndex, to: ProcessIndex) -> bool {
         self.callees.entry(from).or_default().insert(to)
+    }
+
+    /// A process is not heard of any more.
+    pub fn forget(&mut self, process: ProcessIndex) {
+        self.callees.remove(&process);
+        self.callees.retain(|_, callees| {
+            callees.remove(&process);
+            !callees.is_empty()
+        });
     }
 
     /// Whom a process can call.
@@ -70,5 +80,8 @@ mod tests {
         assert_eq!(reach(&topology, 2), Processes::from([p(1), p(2)]), "cycles end");
         let stack = Stack::home(p(2)).call(p(0));
         assert_eq!(topology.reach(&stack, &AllOn), Processes::from([p(0), p(1), p(2)]));
+        topology.forget(p(1));
+        assert_eq!(reach(&topology, 0), Processes::from([p(0)]));
+        assert_eq!(topology.callees.len(), 1, "who calls nobody any more takes no room");
     }
 }

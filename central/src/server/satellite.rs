@@ -1,25 +1,30 @@
 //! The connection of a satellite: what it says goes to the session, and what the session has
 //! for it goes out. Whoever is silent for too long has left.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use ddbx_protocol::link::Connection;
 use ddbx_protocol::session::LEASE;
 use ddbx_protocol::{FromCentral, FromSatellite, Status};
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::pulse::Pulse;
-use crate::driver::{Membership, Session};
+use crate::driver::{Backlog, Deliver, Membership, Session};
+
+/// How many messages wait for one satellite. Whoever is let go gets one, and there can be
+/// thousands of them.
+const OUTGOING_MAX: usize = 256 * 1024;
 
 /// Until the satellite is gone, or has joined again over another connection.
 pub(super) async fn serve(connection: Connection, session: Session, mut pulse: Pulse) {
     let (mut sender, mut receiver) = connection.split();
     let first = timeout(LEASE, receiver.receive::<FromSatellite>()).await;
     let Ok(Ok(Some(FromSatellite::Attach(attach)))) = first else { return };
-    let (messages, mut outgoing) = unbounded_channel();
-    let deliver = move |message| {
-        let _ = messages.send(message);
-    };
-    let Some(membership) = session.join(attach, Box::new(deliver)) else { return };
+    let (messages, mut outgoing) = mpsc::channel(OUTGOING_MAX);
+    let deliver = or_cut_off(messages, session.backlog().clone());
+    let Some(membership) = session.join(attach, deliver) else { return };
     let _leaves = Leaves { session: session.clone(), membership };
     let mut news = News::default();
     let mut heard = Instant::now();
@@ -29,13 +34,16 @@ pub(super) async fn serve(connection: Connection, session: Session, mut pulse: P
         let message = tokio::select! {
             received = receiver.receive::<FromSatellite>() => {
                 let Ok(Some(message)) = received else { return };
-                heard = Instant::now();
                 if let Some(message) = news.of(message) {
                     session.hear(membership, message);
+                    session.backlog().room().await;
                 }
+                // Only then: it was not silent while nobody listened.
+                heard = Instant::now();
                 continue;
             }
-            // None: the same process has joined again over another connection.
+            // None: the same process has joined again over another connection, or it has
+            // taken too little.
             message = outgoing.recv() => match message {
                 Some(message) => message,
                 None => return,
@@ -53,6 +61,19 @@ pub(super) async fn serve(connection: Connection, session: Session, mut pulse: P
             return;
         }
     }
+}
+
+/// Hands messages on. A satellite that takes so few that there is no room for the next one
+/// is as good as gone: it hears nothing more, and its connection ends.
+fn or_cut_off(messages: mpsc::Sender<FromCentral>, backlog: Arc<Backlog>) -> Deliver {
+    let messages = Mutex::new(Some(messages));
+    Box::new(move |message| {
+        let mut messages = messages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Err(TrySendError::Full(_))) = messages.as_ref().map(|to| to.try_send(message)) {
+            *messages = None;
+            backlog.cut_off();
+        }
+    })
 }
 
 /// However a satellite's connection ends, the session hears of it.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ddbx_protocol::control::{
-    Backtrace, FrameView, HoldReason, HoldView, ReplayView, Reply, Request,
+    Backtrace, FrameView, HOLDS_MAX, HoldReason, HoldView, ReplayView, Reply, Request,
 };
 use ddbx_tui::words::{Bt, Continue, Holds, Release};
 
@@ -50,7 +50,8 @@ pub(crate) fn list(args: &InSession<Holds>) -> Result<(), Failure> {
     });
     print(&table(&columns, rows.chain(waiting)).trim_fmt())?;
     if holds.len() > ROWS_MAX {
-        print(&format!("({ROWS_MAX} of {} shown; --json has all)", holds.len()))?;
+        let all = if holds.len() < HOLDS_MAX { "all" } else { "the first" };
+        print(&format!("({ROWS_MAX} of {} shown; --json has {all})", holds.len()))?;
     }
     Ok(())
 }

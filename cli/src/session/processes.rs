@@ -45,6 +45,10 @@ pub(crate) fn ps(args: &InSession<Ps>) -> Result<(), Failure> {
     if !session.order_guaranteed {
         print("\nsomebody was let go anyway: the order of events is not guaranteed any more")?;
     }
+    let no_room = processes.iter().map(|process| process.dropped.total()).sum::<u64>();
+    if no_room + session.dropped.total() > 0 {
+        print("\nthere was not room for everything: `ddbx ps --json` says where, and for what")?;
+    }
     Ok(())
 }
 

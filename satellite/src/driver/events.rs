@@ -17,6 +17,9 @@ const WAITING_MAX: usize = 8 * 1024;
 pub(super) struct Events {
     last: AtomicU64,
     observed: AtomicBool,
+    /// Whether the way to central is busy: what it cannot take is not put before it.
+    is_blocked: AtomicBool,
+    dropped: AtomicU64,
     waiting: Mutex<Waiting>,
 }
 
@@ -35,10 +38,23 @@ impl Events {
         self.observed.store(observed, Ordering::Relaxed);
     }
 
+    pub(super) fn block(&self, is_blocked: bool) {
+        self.is_blocked.store(is_blocked, Ordering::Relaxed);
+    }
+
+    /// How many there was no room for so far.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
     /// What has happened since it was last asked for, in pieces that fit into a message,
     /// and with the last of them how much there was no room for.
     pub(super) fn take(&self) -> Vec<(Vec<Event>, u64)> {
+        if self.is_blocked.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
         let Waiting { mut events, dropped } = std::mem::take(&mut *self.lock());
+        self.dropped.fetch_add(dropped, Ordering::Relaxed);
         let mut pieces = Vec::new();
         while !events.is_empty() {
             let later = events.split_off(events.len().min(EVENTS_MAX));
@@ -120,5 +136,31 @@ impl Handle {
                 number
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ddbx_protocol::ControlId;
+
+    use super::*;
+
+    #[test]
+    fn while_the_way_is_busy_events_wait_and_what_is_too_much_is_counted() {
+        let events = Events::default();
+        let process = ProcessName::new("p").unwrap();
+        let kind = EventKind::Ended { control: ControlId::new("p/main").unwrap() };
+        events.block(true);
+        for _ in 0..WAITING_MAX + 5 {
+            let number = events.next();
+            events.push(process.clone(), number, RealTime::default(), Delay::ZERO, kind.clone());
+        }
+        assert!(events.take().is_empty());
+        events.block(false);
+        let pieces = events.take();
+        assert!(pieces.iter().all(|(events, _)| events.len() <= EVENTS_MAX));
+        let number: usize = pieces.iter().map(|(events, _)| events.len()).sum();
+        let dropped: u64 = pieces.iter().map(|(_, dropped)| dropped).sum();
+        assert_eq!((number, dropped, events.dropped()), (WAITING_MAX, 5, 5));
     }
 }

@@ -94,12 +94,22 @@ impl Inbox {
         });
     }
 
+    /// Whether the way to central is busy. As long as it is, no events are put before it:
+    /// people can do without, and what is about holds must not wait behind them.
+    pub fn is_sending(&self, is_sending: bool) {
+        if let Some(handle) = self.handle() {
+            handle.0.events.block(is_sending);
+        }
+    }
+
     /// How the process is doing; none if the satellite is gone.
     pub fn status(&self) -> Option<Status> {
         let handle = self.handle()?;
         let mut status = handle.0.report.status();
         status.recorded = handle.recorded_so_far();
         let core = handle.lock();
+        status.dropped.events = handle.0.events.dropped();
+        status.dropped.peers += core.peers_dropped;
         status.breakpoints = handle.0.conditions.counts(core.satellite.breakpoints().met());
         Some(status)
     }

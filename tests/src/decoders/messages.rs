@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use ddbx_protocol::attach::{COUNTS_MAX, EVENTS_MAX, WATCHED_MAX};
 use ddbx_protocol::control::{
-    Backtrace, BreakpointView, CALLS_MAX, CallView, FrameView, HoldReason, HoldView, NAMES_MAX,
-    Notice, ProcessState, ProcessView, ReplayView, Reply, Request, SessionView, Wanted, WatchView,
-    What, Whom,
+    Backtrace, BreakpointView, CALLS_MAX, CallView, Dropped, FrameView, HoldReason, HoldView,
+    NAMES_MAX, Notice, ProcessState, ProcessView, ReplayView, Reply, Request, SessionView, Wanted,
+    WatchView, What, Whom,
 };
 use ddbx_protocol::replay::{AtTurn, Differs, Next};
 use ddbx_protocol::session::TIMED_MAX;
 use ddbx_protocol::{
     Attach, Breakpoint, BreakpointId, CallId, CallPath, Condition, ConnectionId, ControlId, Count,
-    Delay, End, Event, EventId, EventKind, EventNumber, FromCentral, FromSatellite, Gate, HoldId,
-    InFlight, MethodName, Mode, Names, Open, Pattern, Permit, Place, PointLabel, ProcessIndex,
-    ProcessKey, ProcessName, Progress, RealTime, RecordedSoFar, RpcEvent, Scope, Shared, Stack,
-    Standing, Status, StopId, StopReason, Timed, ToCentral, ToSatellite, VirtualTime,
+    Delay, DroppedHere, End, Event, EventId, EventKind, EventNumber, FromCentral, FromSatellite,
+    Gate, HoldId, InFlight, MethodName, Mode, Names, Open, Pattern, Permit, Place, PointLabel,
+    ProcessIndex, ProcessKey, ProcessName, Progress, RealTime, RecordedSoFar, RpcEvent, Scope,
+    Shared, Stack, Standing, Status, StopId, StopReason, Timed, ToCentral, ToSatellite,
+    VirtualTime,
 };
 use serde_json::json;
 
@@ -136,6 +137,7 @@ fn status() -> Status {
             missing: 0,
             bytes: 4096,
         }),
+        dropped: DroppedHere { events: 1, names: 2, watched: 3, peers: 4 },
     }
 }
 
@@ -337,6 +339,7 @@ pub(super) fn replies() -> Vec<Reply> {
         written: Some(7),
         durable: Some(6),
         missing: Some(0),
+        dropped: DroppedHere { events: 1, ..DroppedHere::default() },
     };
     let call = CallView {
         process: name(),
@@ -356,6 +359,8 @@ pub(super) fn replies() -> Vec<Reply> {
         waiting: 4,
         order_guaranteed: true,
         messages_sent: 5,
+        left: 6,
+        dropped: Dropped { events: 7, ..Dropped::default() },
     };
     let whats = [
         What::Joined(name()),

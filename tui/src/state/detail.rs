@@ -151,6 +151,9 @@ fn of_process(state: &State, view: &ProcessView) -> Vec<DetailLine> {
             format!("up to event {written}, {durable} of it on the disk; {missing} missing"),
         ));
     }
+    if let Some((_, what)) = state.seen.dropped().iter().find(|(place, _)| *place == view.name) {
+        lines.push(fact("no room for", what));
+    }
     if let Some(replay) = state.seen.replay.iter().find(|replay| replay.process == view.name) {
         let progress = &replay.progress;
         lines.push(fact("replay", format!("{} of {} events", progress.done, progress.of)));

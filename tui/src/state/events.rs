@@ -13,6 +13,9 @@ use crate::text::micros_of;
 /// How many events of a session are kept.
 const EVENTS_MAX: usize = 20_000;
 
+/// The events of how many processes are kept.
+const PROCESSES_MAX: usize = 4_096;
+
 /// For how long another one may come before an event that has been heard of.
 const EARLY_NANOS: i64 = 400_000_000;
 
@@ -81,6 +84,9 @@ impl EventLog {
     /// with each other: whose event was heard soonest after it happened says how far they
     /// are apart.
     pub fn push(&mut self, event: Event, heard_ms: u64) {
+        if self.offsets.len() >= PROCESSES_MAX && !self.offsets.contains_key(&event.id.process) {
+            self.begin_anew();
+        }
         let heard = i64::try_from(heard_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
         let process = event.id.process.clone();
         let offset = heard.saturating_sub(event.at.as_nanos());
@@ -96,6 +102,14 @@ impl EventLog {
         {
             self.settle_next();
         }
+    }
+
+    /// So many processes have come and gone that nobody can look through them: what is known
+    /// of them is forgotten, and counted.
+    fn begin_anew(&mut self) {
+        let forgotten = self.events.len() + self.early_count;
+        let missed = self.missed.saturating_add(forgotten as u64);
+        *self = Self { first: self.range().end, missed, heard: self.heard, ..Self::default() };
     }
 
     /// When the first of those of a process was, as far as its clock is known by now.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use ddbx_protocol::control::{
     CALLS_MAX, CallView, HoldReason, HoldView, NAMES_MAX, ProcessState, ProcessView, What,
 };
-use ddbx_protocol::{CallId, End, EventKind, HoldId, MethodName, PointLabel};
+use ddbx_protocol::{CallId, DroppedHere, End, EventKind, HoldId, MethodName, PointLabel};
 
 use super::events::EventLog;
 use super::lanes::{Lane, Sort};
@@ -278,6 +278,7 @@ impl Recorded {
                 written: None,
                 durable: None,
                 missing: None,
+                dropped: DroppedHere::default(),
                 name,
             })
         };

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use ddbx_protocol::DroppedHere;
 use ddbx_protocol::control::{
-    Backtrace, BreakpointView, CallView, HoldReason, HoldView, ProcessView, ReplayView, Reply,
-    Request, SessionView, WatchView, Whom,
+    Backtrace, BreakpointView, CallView, Dropped, HOLDS_MAX, HoldReason, HoldView, ProcessView,
+    ReplayView, Reply, Request, SessionView, WatchView, Whom,
 };
 
 /// How much a new rate counts against the old one.
@@ -97,6 +98,27 @@ impl Seen {
         self.rates.0.get(process).map_or(0.0, |rate| rate.per_second)
     }
 
+    /// What there was no room for, by where and in words: nothing where there was.
+    pub fn dropped(&self) -> Vec<(&str, String)> {
+        let session = self.session.iter().map(|session| {
+            let Dropped { events, missed, values, stops, processes, connections, .. } =
+                session.dropped;
+            let words = format!(
+                "{events} events, {missed} notices for slow listeners, {values} values of held \
+                 calls, {stops} held calls, {processes} processes that had left, {connections} \
+                 connections"
+            );
+            ("the session", session.dropped.total(), words)
+        });
+        let processes = self.processes.iter().map(|view| {
+            let DroppedHere { events, names, watched, peers } = view.dropped;
+            let words = format!("{events} events, {names} names, {watched} values, {peers} peers");
+            (view.name.as_str(), view.dropped.total(), words)
+        });
+        let some = session.chain(processes).filter(|(_, total, _)| *total > 0);
+        some.map(|(place, _, words)| (place, words)).collect()
+    }
+
     /// How late it is by the clock of the session.
     pub fn clock_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_add_signed(self.ahead_ms)
@@ -104,13 +126,24 @@ impl Seen {
 
     /// How many the user holds.
     pub fn held(&self) -> usize {
+        if let Some(session) = self.more_than_told() {
+            return usize::try_from(session.held).unwrap_or(usize::MAX);
+        }
         self.holds.iter().filter(|hold| hold.reason != HoldReason::Delay).count()
     }
 
     /// How many wait because of that, or for their turn.
     pub fn waiting(&self) -> usize {
         let turns: usize = self.replay.iter().map(|view| view.progress.waiting.len()).sum();
+        if let Some(session) = self.more_than_told() {
+            return usize::try_from(session.waiting).unwrap_or(usize::MAX).saturating_add(turns);
+        }
         self.holds.len() - self.held() + turns
+    }
+
+    /// The session, if more stand still than it tells of.
+    fn more_than_told(&self) -> Option<&SessionView> {
+        self.session.as_ref().filter(|_| self.holds.len() >= HOLDS_MAX)
     }
 }
 

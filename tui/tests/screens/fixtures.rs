@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use ddbx_protocol::control::{
-    Backtrace, BreakpointView, CallView, FrameView, HoldReason, HoldView, Notice, ProcessState,
-    ProcessView, ReplayView, Reply, Request, SessionView, Wanted, WatchView, What,
+    Backtrace, BreakpointView, CallView, Dropped, FrameView, HoldReason, HoldView, Notice,
+    ProcessState, ProcessView, ReplayView, Reply, Request, SessionView, Wanted, WatchView, What,
 };
 use ddbx_protocol::replay::{AtTurn, Next};
 use ddbx_protocol::{
-    BreakpointId, CallId, CallPath, ControlId, Delay, Event, EventId, EventKind, EventNumber,
-    HoldId, MethodName, PointLabel, ProcessName, Progress, RealTime, Scope,
+    BreakpointId, CallId, CallPath, ControlId, Delay, DroppedHere, Event, EventId, EventKind,
+    EventNumber, HoldId, MethodName, PointLabel, ProcessName, Progress, RealTime, Scope,
 };
 use ddbx_tui::keys::Key;
 use ddbx_tui::state::{Command, State, Update};
@@ -160,6 +160,8 @@ fn session(processes: u64, held: u64, waiting: u64) -> SessionView {
         waiting,
         order_guaranteed: true,
         messages_sent: 12,
+        left: 0,
+        dropped: Dropped::default(),
     }
 }
 
@@ -183,6 +185,7 @@ fn processes(seconds: u64) -> Vec<ProcessView> {
             written: None,
             durable: None,
             missing: None,
+            dropped: DroppedHere::default(),
             methods: vec![format!("{}.call", name)],
             points: Vec::new(),
         }

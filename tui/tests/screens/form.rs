@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ddbx_protocol::control::{BreakpointView, ProcessState, ProcessView, Reply, Request, Wanted};
-use ddbx_protocol::{BreakpointId, Scope};
+use ddbx_protocol::{BreakpointId, DroppedHere, Scope};
 use ddbx_tui::keys::Key;
 use ddbx_tui::state::form::{BreakForm, Content, Field};
 use ddbx_tui::state::overlay::Overlay;
@@ -35,6 +35,7 @@ fn process(name: &str, methods: &[&str], points: &[&str], calls: &[&str]) -> Pro
         written: None,
         durable: None,
         missing: None,
+        dropped: DroppedHere::default(),
     }
 }
 

@@ -1,7 +1,9 @@
 //! What is heard changes what is shown, and never more than there is room for.
 
-use ddbx_protocol::HoldId;
 use ddbx_protocol::control::{Reply, Request, What};
+use ddbx_protocol::{
+    ControlId, Delay, Event, EventId, EventKind, EventNumber, HoldId, ProcessName, RealTime,
+};
 use ddbx_tui::keys::Key;
 use ddbx_tui::state::{Link, Update};
 
@@ -123,4 +125,46 @@ fn what_is_kept_is_bounded() {
     }
     types(&mut state, "7");
     assert!(drawn(&mut state, SIZE).contains("1 of 2000"), "{}", drawn(&mut state, SIZE));
+}
+
+/// However many processes come and go, and do something.
+#[test]
+fn events_of_processes_that_come_and_go_are_bounded() {
+    let mut state = empty();
+    let happens = |nth: u64| Event {
+        id: EventId {
+            process: ProcessName::new(format!("worker-{nth}")).unwrap(),
+            number: EventNumber(1),
+        },
+        at: RealTime::default(),
+        delay: Delay::ZERO,
+        kind: EventKind::Ended { control: ControlId::new("p/main").unwrap() },
+    };
+    for nth in 0..10_000 {
+        state.events.push(happens(nth), nth);
+    }
+    let lanes = state.events.lanes().all().len();
+    assert!(lanes < 5_000, "{lanes}");
+    assert!(state.events.missed > 5_000, "{}", state.events.missed);
+}
+
+#[test]
+fn what_there_was_no_room_for_is_said_once_and_shown() {
+    let mut state = busy();
+    let mut processes = state.seen.processes.clone();
+    for events in [3, 4] {
+        processes[1].dropped.events = events;
+        answers(&mut state, Request::Processes, Reply::Processes(processes.clone()));
+    }
+    let mut session = state.seen.session.clone().unwrap();
+    session.dropped.values = 2;
+    answers(&mut state, Request::Session, Reply::Session(session));
+    types(&mut state, "7");
+    let log = drawn(&mut state, (120, 40));
+    assert_eq!(log.matches("there was not room in inventory").count(), 1, "{log}");
+    assert!(log.contains("there was not room in the session"), "{log}");
+    types(&mut state, "1j");
+    press(&mut state, &[Key::Enter]);
+    let detail = drawn(&mut state, (120, 40));
+    assert!(detail.contains("no room for  4 events"), "{detail}");
 }
