@@ -70,7 +70,7 @@ pub fn run(
     let missing = Missing::find();
     let crowd = match plan.satellites {
         0 => None,
-        many => Some(apart(stopped, crowd::meet(many, &plan.programs))?),
+        many => Some(apart(stopped, || crowd::meet(many, &plan.programs))?),
     };
     let next = AtomicU64::new(0);
     let tally = Mutex::new(Tally::default());
@@ -83,7 +83,7 @@ pub fn run(
             match missing.for_schedule(&schedule) {
                 Some(why) => lock().skip(&schedule, why),
                 None => {
-                    let verdict = apart(stopped, both(&schedule, plan))?;
+                    let verdict = apart(stopped, || both(&schedule, plan))?;
                     lock().count(&schedule, verdict);
                 }
             }
@@ -109,17 +109,17 @@ async fn both(schedule: &Schedule, plan: &Plan) -> Verdict {
 
 /// Does something on a thread and a runtime of its own: a thread that has gone into another
 /// network does not come back, and whatever was begun ends with the runtime.
-fn apart<T: Send>(
+fn apart<F: Future<Output: Send>>(
     stopped: &watch::Receiver<bool>,
-    what: impl Future<Output = T> + Send,
-) -> Result<T, String> {
+    what: impl FnOnce() -> F + Send,
+) -> Result<F::Output, String> {
     let mut stopped = stopped.clone();
     let runs = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error: io::Error| error.to_string())?;
         runtime.block_on(async {
             tokio::select! {
-                done = what => Ok(done),
+                done = what() => Ok(done),
                 Ok(_) = stopped.wait_for(|stopped| *stopped) => Err("interrupted".to_owned()),
             }
         })

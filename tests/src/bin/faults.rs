@@ -101,8 +101,9 @@ fn play(cli: &Cli, seed: u64) -> Result<Report, String> {
 /// What is heard from now on: Ctrl-C, or a polite request to end. Nothing that was started
 /// may stay behind, so nobody is ended by them at once.
 fn interruptions() -> Result<(tokio::runtime::Runtime, watch::Receiver<bool>), String> {
-    let listens = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all();
-    let listens = listens.build().map_err(|error| error.to_string())?;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let listens = builder.worker_threads(1).enable_all().build();
+    let listens = listens.map_err(|error| error.to_string())?;
     let (stop, stopped) = watch::channel(false);
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
         let _in_it = listens.enter();

@@ -49,7 +49,9 @@ impl Orders {
     }
 
     fn give(&self, name: &str, order: Order) {
-        self.0.send_modify(|orders| drop(orders.insert(name.to_owned(), order)));
+        self.0.send_modify(|orders| {
+            orders.insert(name.to_owned(), order);
+        });
     }
 
     /// Waits until a walk is told something, and does it.
