@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use ddbx_tests::faults::schedule::Schedule;
 use ddbx_tests::faults::{Plan, Report, run};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::signal::unix::{SignalKind, signal};
@@ -87,6 +88,12 @@ fn play(cli: &Cli, seed: u64) -> Result<Report, String> {
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
     let programs = here.parent().map(PathBuf::from).ok_or("this program is nowhere")?;
     let numbers = cli.only.map_or_else(|| (0..cli.schedules).collect(), |number| vec![number]);
+    if let Some(number) = cli.only {
+        let schedule = Schedule::new(seed, number);
+        let recorded = if schedule.is_recorded { ", recorded" } else { "" };
+        eprintln!("{} services{recorded}", schedule.services);
+        schedule.acts.iter().for_each(|act| eprintln!("{act}"));
+    }
     // One again is about that one alone.
     let satellites = if cli.only.is_some() { 0 } else { cli.satellites.into() };
     let plan = Plan { numbers, seed, at_once: cli.at_once.into(), satellites, programs };

@@ -8,6 +8,13 @@
 //! While a process is held its virtual clock stands, so calls that are begun during the
 //! hold come to it after the fault. In the run without a debugger they are begun after the
 //! fault, then.
+//!
+//! Where it is not the holder that fails but another service on the way, the clock of that
+//! one goes on during the hold: its end is later, in virtual time, than what the held call
+//! does. So it fails before any deadline has passed; otherwise the deadline is the earlier
+//! event of the two, and would rightly win.
+
+use std::fmt;
 
 use super::kinds::{Kind, Way};
 
@@ -149,7 +156,8 @@ impl Act {
             _ => &[Gate::Arrive, Gate::Return, Gate::Call, Gate::Resume, Gate::Point],
         };
         let gate = gates[random.usize(..gates.len())];
-        let is_long = random.bool();
+        let fails_elsewhere = kind.is_of_the_program() && target != last;
+        let is_long = random.bool() && !fails_elsewhere;
         let held_ms = if is_long { random.u64(2_200..2_600) } else { random.u64(50..500) };
         let is_long = random.bool() && kind != Kind::CentralSlow;
         let stopped_ms = if is_long { random.u64(2_600..3_200) } else { random.u64(200..900) };
@@ -221,6 +229,28 @@ impl Act {
     }
 }
 
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let through = |path: &[usize]| path.iter().map(|one| service(*one)).collect::<String>();
+        let Self { kind, held_ms, stopped_ms, fails, .. } = self;
+        let (path, scope) = (through(&self.path), if self.holds_call_only { " (call)" } else { "" });
+        write!(f, "held through {path} at {}{scope} for {held_ms} ms, then {kind}", self.spec())?;
+        match kind {
+            Kind::ConnectionHalfOpen => write!(f, " {fails:?}")?,
+            Kind::CentralSlow | Kind::ServiceStopped | Kind::Strangers => {
+                write!(f, " for {stopped_ms} ms")?;
+            }
+            _ => {}
+        }
+        if kind.is_of_the_program() {
+            write!(f, " of {}", service(self.target))?;
+        }
+        self.others.iter().try_for_each(|call| {
+            write!(f, "; {} through {}", call.name, through(&call.path))
+        })
+    }
+}
+
 /// The name of a service.
 pub fn service(index: usize) -> String {
     ["a", "b", "c", "d"][index].to_owned()
@@ -255,9 +285,9 @@ mod tests {
     }
 
     #[test]
-    fn about_half_are_held_for_longer_than_their_deadline() {
+    fn many_are_held_for_longer_than_their_deadline() {
         let acts: Vec<Act> = (0..300).flat_map(|number| Schedule::new(1, number).acts).collect();
         let long = acts.iter().filter(|act| act.held_ms > DEADLINE_MS).count();
-        assert!(long * 3 > acts.len() && long * 3 < acts.len() * 2, "{long} of {}", acts.len());
+        assert!(long * 4 > acts.len() && long * 3 < acts.len() * 2, "{long} of {}", acts.len());
     }
 }
