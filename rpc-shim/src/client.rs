@@ -144,7 +144,8 @@ where
         answer: &Answer<Resp>,
     ) -> Step<'a, (Passed, EventNumber)> {
         let controls = self.process.controls();
-        let visit = call.coming_back(satellite, answer.meta.as_deref());
+        let is_lost = matches!(answer.outcome, Err(RpcError::Shutdown | RpcError::Channel(_)));
+        let visit = call.coming_back(satellite, answer.meta.as_deref(), is_lost);
         let result = || Some(capture::result(controls, &answer.outcome));
         let seen = || Captured { args: call.args.clone(), result: result() };
         let arrival = satellite.arrive(visit, || call.gate(RpcEvent::Resume), seen);

@@ -167,13 +167,17 @@ impl Call {
     }
 
     /// An error that was made outside the handler's wrapper has no delay. It may come
-    /// from whoever is furthest behind.
+    /// from whoever is furthest behind; if the connection is lost, also from one that stands.
     pub(super) fn coming_back(
         &self,
         satellite: &Handle,
         answer: Option<&ResponseMeta>,
+        is_lost: bool,
     ) -> Visit<'_> {
-        let woken = || satellite.woken_by_anybody(self.left.at, self.left.delay);
+        let woken = || match is_lost {
+            true => satellite.woken_by_a_loss(self.left.at, self.left.delay),
+            false => satellite.woken_by_anybody(self.left.at, self.left.delay),
+        };
         let (delay, is_free) = answer.map_or_else(|| (woken(), false), |a| (a.delay, a.is_free));
         Visit {
             control: &self.called.control,

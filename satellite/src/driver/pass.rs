@@ -177,6 +177,17 @@ impl Handle {
         }
     }
 
+    /// The same of one that was woken because a connection is lost. What stood still at its
+    /// other end was lost with it, and the connection may tell of that earlier than central
+    /// does: then it is still said to stand, and is who is furthest behind.
+    pub fn woken_by_a_loss(&self, began: VirtualTime, delay: Delay) -> Delay {
+        let now = self.now();
+        match self.lock().satellite.furthest_behind(now) {
+            furthest if furthest <= delay => delay,
+            furthest => woken(now, began, delay, furthest),
+        }
+    }
+
     /// Whether a breakpoint waits for such an event.
     pub fn meets(&self, gate: impl FnOnce() -> Gate) -> bool {
         let groups = self.0.looked_out_for.load(Ordering::Acquire);

@@ -141,7 +141,12 @@ async fn drive(walking: &Walking) {
             ("flush", name) => drop(tokio::spawn(flush(name.to_owned()))),
             ("go", name) => walking.orders.go(name),
             ("panic", name) => walking.orders.panic(name),
-            ("forget", name) => drop(walking.peers.lock().await.remove(name)),
+            ("forget", name) => {
+                let began = Instant::now();
+                let (peer, _) = name.split_once('@').unwrap_or((name, ""));
+                walking.peers.lock().await.remove(peer);
+                tell(name, "ok", began);
+            }
             ("choose", "much") => drop(walking.process.spawn("choosing", choose_much())),
             ("die", "flushed") => drop(walking.process.spawn("last", flush_and_die())),
             ("exit", "") => process::exit(7),
