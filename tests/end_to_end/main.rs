@@ -6,6 +6,7 @@
 mod breakpoints;
 mod cluster;
 mod escapes;
+mod faults;
 mod formats;
 mod holds;
 mod intruders;

@@ -24,8 +24,7 @@ impl Network {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let prefix = format!("ddbx{}-{}", process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         ip(&["netns", "add", &format!("{prefix}c")])?;
-        let network =
-            Self { central: format!("{prefix}c"), services: format!("{prefix}s") };
+        let network = Self { central: format!("{prefix}c"), services: format!("{prefix}s") };
         let (central, services) = (network.central.as_str(), network.services.as_str());
         ip(&["netns", "add", services])?;
         let cable = ["link", "add", "cable", "netns", central, "type", "veth"];

@@ -107,7 +107,10 @@ impl Shared {
         let down =
             Direction { alter: usize::MAX, passes: seen, is_open: |passes| passes.to_satellite };
         let both = tokio::spawn(async move {
-            tokio::join!(up.pass(from_satellite, to_central), down.pass(from_central, to_satellite));
+            tokio::join!(
+                up.pass(from_satellite, to_central),
+                down.pass(from_central, to_satellite)
+            );
         });
         let mut connections = lock(&self.connections);
         connections.retain(|connection| !connection.both.is_finished());

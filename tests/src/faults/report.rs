@@ -241,9 +241,7 @@ fn wrong(verdict: &Verdict) -> Vec<String> {
 
 /// The command that plays one schedule again.
 fn again(seed: u64, number: u64) -> String {
-    format!(
-        "cargo run --release -p ddbx-tests --bin faults -- --seed {seed} --only {number}"
-    )
+    format!("cargo run --release -p ddbx-tests --bin faults -- --seed {seed} --only {number}")
 }
 
 impl fmt::Display for Report {
@@ -312,9 +310,6 @@ mod tests {
         let trouble = Some(Trouble::Hung("a does not end".to_owned()));
         let with = Run { trouble, lost: vec!["event 3".to_owned()], ..Run::default() };
         let found = wrong(&Verdict { with, without: Run::default() });
-        assert_eq!(
-            found,
-            ["hung with the debugger: a does not end", "durable, and lost: event 3"]
-        );
+        assert_eq!(found, ["hung with the debugger: a does not end", "durable, and lost: event 3"]);
     }
 }

@@ -116,9 +116,7 @@ impl Schedule {
         let mut kinds = vec![first];
         // What cannot be had everywhere comes alone, so that little is skipped with it.
         let is_alone = |kind: Kind| matches!(kind, Kind::NetworkCut | Kind::DiskFull);
-        let joins = |kind: &Kind| {
-            !is_alone(first) && !is_alone(*kind) && kind.way() <= first.way()
-        };
+        let joins = |kind: &Kind| !is_alone(first) && !is_alone(*kind) && kind.way() <= first.way();
         for _ in 1..[1, 1, 2, 3][random.usize(..4)] {
             let possible: Vec<Kind> = Kind::ALL.into_iter().filter(joins).collect();
             kinds.extend(random.choice(possible));
@@ -233,7 +231,8 @@ impl fmt::Display for Act {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let through = |path: &[usize]| path.iter().map(|one| service(*one)).collect::<String>();
         let Self { kind, held_ms, stopped_ms, fails, .. } = self;
-        let (path, scope) = (through(&self.path), if self.holds_call_only { " (call)" } else { "" });
+        let (path, scope) =
+            (through(&self.path), if self.holds_call_only { " (call)" } else { "" });
         write!(f, "held through {path} at {}{scope} for {held_ms} ms, then {kind}", self.spec())?;
         match kind {
             Kind::ConnectionHalfOpen => write!(f, " {fails:?}")?,
@@ -245,9 +244,9 @@ impl fmt::Display for Act {
         if kind.is_of_the_program() {
             write!(f, " of {}", service(self.target))?;
         }
-        self.others.iter().try_for_each(|call| {
-            write!(f, "; {} through {}", call.name, through(&call.path))
-        })
+        self.others
+            .iter()
+            .try_for_each(|call| write!(f, "; {} through {}", call.name, through(&call.path)))
     }
 }
 

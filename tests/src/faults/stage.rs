@@ -90,9 +90,7 @@ impl Stage {
             true => Some(Debugger::open(&surroundings, schedule).await?),
             false => None,
         };
-        let start = |name: &str| {
-            Program::start(name, surroundings.walker(name, debugger.as_ref()))
-        };
+        let start = |name: &str| Program::start(name, surroundings.walker(name, debugger.as_ref()));
         let caller = start(CALLER)?;
         let mut services = Vec::new();
         for index in 0..schedule.services {
@@ -127,10 +125,11 @@ impl Stage {
         command.args(aborts.then_some("--aborts"));
         self.services[index] = Program::start(&name, command)?;
         self.until_it_listens(index).await?;
-        let forget = format!("forget {name}");
-        self.caller.say(&forget).await;
-        for other in &mut self.services {
-            other.say(&forget).await;
+        // Each one says when it has forgotten: what comes next must not meet the old one.
+        let old = format!("{name}@{}", self.services[index].pid);
+        for other in self.services.iter_mut().chain([&mut self.caller]) {
+            other.say(&format!("forget {old}")).await;
+            other.outcome(&old).await?;
         }
         self.until_all_take_part().await
     }
@@ -147,11 +146,12 @@ impl Stage {
     pub(super) async fn until_all_take_part(&self) -> Result<(), Trouble> {
         let Some(debugger) = &self.debugger else { return Ok(()) };
         let all = self.services.len() + 1;
-        debugger.until("all take part", async || {
-            let present = debugger.processes().await?;
-            Ok((present.len() == all).then_some(()))
-        })
-        .await
+        debugger
+            .until("all take part", async || {
+                let present = debugger.processes().await?;
+                Ok((present.len() == all).then_some(()))
+            })
+            .await
     }
 
     /// Begins a walk through services, the last of which works for so long.
