@@ -112,7 +112,9 @@ fn interruptions() -> Result<(tokio::runtime::Runtime, watch::Receiver<bool>), S
     let listens = builder.worker_threads(1).enable_all().build();
     let listens = listens.map_err(|error| error.to_string())?;
     let (stop, stopped) = watch::channel(false);
-    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+    let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+    kinds.extend((!ignores_hangups()).then(SignalKind::hangup));
+    for kind in kinds {
         let _in_it = listens.enter();
         let mut heard = signal(kind).map_err(|error| error.to_string())?;
         let stop = stop.clone();
@@ -122,6 +124,15 @@ fn interruptions() -> Result<(tokio::runtime::Runtime, watch::Receiver<bool>), S
         });
     }
     Ok((listens, stopped))
+}
+
+/// Whether it was started by `nohup`, or something like it.
+fn ignores_hangups() -> bool {
+    const HANGUP: u64 = 1;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & HANGUP != 0)
 }
 
 fn verdict(report: &Report) -> ExitCode {

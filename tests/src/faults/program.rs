@@ -1,5 +1,6 @@
 //! A process of a schedule, with what it says; it ends with this.
 
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -38,6 +39,9 @@ impl Said {
 impl Program {
     pub(super) fn start(name: &str, mut command: Command) -> Result<Self, Trouble> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        // Not in our own: if whoever started us ends while one is stopped, the kernel hangs
+        // up on the whole group.
+        command.process_group(0);
         let program = command.get_program().display().to_string();
         let cannot = |why: &dyn ToString| {
             let build = "build it with `cargo build -p ddbx-tests --bins`";
