@@ -24,6 +24,17 @@ const IMPURE: [&str; 11] = [
     "HashMap",
 ];
 
+/// What reads the clock on the wall, which can jump, and what it is read for there. No
+/// decision depends on it: leases, deadlines, holds and delays are measured with a clock
+/// that nobody can set.
+const WALL_CLOCK: [(&str, &str); 5] = [
+    ("rpc-shim/src/time.rs", "what a program asks for by `ddbx::time::now`"),
+    ("rpc-shim/src/course.rs", "the date of a recording, for people"),
+    ("cli/src/run/recording.rs", "the same"),
+    ("cli/src/run/search.rs", "the name of a directory"),
+    ("cli/src/certs.rs", "from when until when certificates are good"),
+];
+
 #[test]
 fn documents_name_paths_that_exist() {
     for document in ["README.md", "ARCHITECTURE.md"] {
@@ -106,6 +117,25 @@ fn value_of(expression: &str) -> u64 {
         (None, Some((left, right))) => number(left) * value_of(right),
         (None, None) => number(expression),
     }
+}
+
+#[test]
+fn no_decision_depends_on_a_clock_that_can_jump() {
+    let shipped = ["protocol", "rpc-shim", "satellite", "central", "recording", "tui", "cli"];
+    let folders = shipped.map(|folder| root().join(folder).join("src"));
+    let words = ["SystemTime", "UNIX_EPOCH", "OffsetDateTime", "Utc::now", "ClockId::Realtime"];
+    let mut reading = Vec::new();
+    for path in sources() {
+        let is_shipped = folders.iter().any(|folder| path.starts_with(folder));
+        let text = read(&path);
+        if is_shipped && words.iter().any(|word| text.contains(word)) {
+            reading.push(path.strip_prefix(root()).unwrap().display().to_string());
+        }
+    }
+    reading.sort();
+    let mut known = WALL_CLOCK.map(|(path, _)| path.to_owned());
+    known.sort();
+    assert_eq!(reading, known, "these files read the clock on the wall: say why, or use Instant");
 }
 
 #[test]

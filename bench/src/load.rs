@@ -10,13 +10,18 @@ use serde::Serialize;
 use tokio::runtime::Builder;
 use tokio::task::block_in_place;
 
-use crate::peers::{Lane, Method, Transport};
+use crate::peers::{Flavor, Lane, Method, Transport};
 use crate::rpc::abba::{Cell, Rounds, Row};
 use crate::rpc::pair::{Pair, Setup};
 use crate::scale::{Central, Satellites};
 use crate::verdict::{at_least, at_most, known, print_json, report};
 
-const CELL: Cell = Cell { transport: Transport::Tcp, method: Method::Echo, outstanding: 64 };
+const CELL: Cell = Cell {
+    flavor: Flavor::CurrentThread,
+    transport: Transport::Tcp,
+    method: Method::Echo,
+    outstanding: 64,
+};
 
 /// So many recorded calls in a second are enough, or this part of what bare tarpc makes.
 const CALLS_PER_SECOND_MIN: f64 = 50_000.0;

@@ -27,7 +27,7 @@ pub mod variants;
 
 use abba::{Cell, Contrast, Rounds, Row};
 use others::{CONSOLE, OTLP, Sink};
-pub use roles::{client, door, server};
+pub use roles::{client, server};
 use variants::{Group, NULL};
 
 /// The null row may vary so much, or it goes on.

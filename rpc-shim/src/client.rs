@@ -57,6 +57,13 @@ struct Answer<Resp> {
     outcome: Result<Resp, RpcError>,
 }
 
+impl<Resp> Answer<Resp> {
+    /// Whether it was the connection that gave it.
+    fn is_lost(&self) -> bool {
+        matches!(self.outcome, Err(RpcError::Shutdown | RpcError::Channel(_)))
+    }
+}
+
 /// How a call has come back to its caller, and with what.
 type Back<Resp> = (Passed, Result<Resp, RpcError>);
 
@@ -125,7 +132,7 @@ where
     ) -> Result<Back<Resp>, Option<Answer<Resp>>> {
         let Some(response) = response else { return Err(None) };
         let answer = self.open(call, response);
-        let passed = call.comes_back(answer.meta.as_deref());
+        let passed = call.comes_back(&answer);
         match call.satellite.open_at(call.method().groups) == Some(passed.delay) {
             true => Ok((passed, answer.outcome)),
             false => Err(Some(answer)),
@@ -174,7 +181,7 @@ where
         answer: &Answer<Resp>,
     ) -> Step<'a, (Passed, EventNumber)> {
         let (satellite, controls) = (call.satellite, self.process.controls());
-        let Passed { delay, is_free } = call.comes_back(answer.meta.as_deref());
+        let Passed { delay, is_free } = call.comes_back(answer);
         let visit = Visit { who: call, delay: Some(delay), is_free, inside: None };
         let result = || Some(capture::result(controls, &answer.outcome));
         let seen = || Captured { args: call.args.as_deref().cloned(), result: result() };

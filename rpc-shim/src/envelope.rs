@@ -43,8 +43,10 @@ pub enum Traced<M, T> {
     Failed(Box<(M, ServerError)>),
 }
 
-pub(crate) type TracedRequest<Req> = Traced<Shared<RequestMeta>, Req>;
-pub(crate) type TracedResponse<Resp> = Traced<Room<ResponseMeta>, Resp>;
+/// A request with what is added to it.
+pub type TracedRequest<Req> = Traced<Shared<RequestMeta>, Req>;
+/// A response with what is added to it.
+pub type TracedResponse<Resp> = Traced<Room<ResponseMeta>, Resp>;
 
 impl<M, T: RequestName> RequestName for Traced<M, T> {
     fn name(&self) -> &str {

@@ -74,7 +74,7 @@ pub use server::Server;
 
 /// What travels with calls, for fuzzers of the envelope.
 #[doc(hidden)]
-pub use envelope::{RequestMeta, ResponseMeta};
+pub use envelope::{RequestMeta, ResponseMeta, TracedRequest, TracedResponse};
 
 /// What the macros are made of.
 #[doc(hidden)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ddbx_protocol::link::{Address, Keys, Listener};
 use ddbx_protocol::session::{HEARTBEAT, LEASE};
-use ddbx_protocol::{FromCentral, FromSatellite, ProcessIndex, ProcessName, ToCentral};
+use ddbx_protocol::{FromCentral, FromSatellite, Mode, ProcessIndex, ProcessName, ToCentral};
 use ddbx_satellite::driver::{Handle, NothingToReport};
 use ddbx_satellite::link::{Target, start};
 use tokio::time::{interval, sleep};
@@ -39,7 +39,7 @@ async fn whoever_tells_much_is_not_lost() {
     let (mut sender, mut receiver) = connection.split();
     let attach = receiver.receive::<FromSatellite>().await.unwrap();
     assert!(matches!(attach, Some(FromSatellite::Attach(_))), "{attach:?}");
-    sender.send(&FromCentral::Welcome { name, start: 1 }).await.unwrap();
+    sender.send(&FromCentral::Welcome { name, start: 1, mode: Mode::Permit }).await.unwrap();
     sender.send(&FromCentral::Ready).await.unwrap();
     tokio::spawn(async move {
         let mut heartbeat = interval(HEARTBEAT);

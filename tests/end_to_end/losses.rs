@@ -139,6 +139,25 @@ fn a_service_dies_while_others_wait_for_it() {
     until("nobody stands still", || cluster.holds().is_empty().then_some(()));
 }
 
+/// Its callers hear of it from their connections before central does. In virtual time that
+/// is when the call was held, and no deadline had passed.
+#[test]
+fn a_service_shuts_down_with_a_call_that_is_held_for_longer_than_its_deadline() {
+    let (cluster, _central) = Cluster::open();
+    let _walkers = ["a", "b"].map(|name| cluster.walker(name));
+    let mut ends = Process::start(&mut cluster.actor(&["walker", "c"], &["--drives"]));
+    let mut caller = cluster.caller("caller");
+    caller.warm_up(&["a", "b", "c"]);
+    let breakpoint = cluster.set_break(&["c:Walker.walk@arrive"]);
+    caller.walk("held", DEADLINE_MS, &[("a", 0), ("b", 0), ("c", 0)]);
+    cluster.hit(&breakpoint);
+    cluster.hold("held for longer than its deadline", held_longer_than_deadlines);
+
+    ends.say("return");
+    assert!(ends.end().success());
+    assert_eq!(caller.outcome("held").what, "failed: cut off");
+}
+
 #[test]
 fn a_service_may_come_before_its_session() {
     let cluster = Cluster::new();

@@ -8,6 +8,7 @@ mod bounds;
 mod breakpoints;
 mod cluster;
 mod escapes;
+mod faults;
 mod formats;
 mod holds;
 mod intruders;

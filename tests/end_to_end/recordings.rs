@@ -6,10 +6,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ddbx_tests::small_disk::SmallDisk;
 use ddbx_tests::waiting::until;
 use serde_json::Value;
 
@@ -285,36 +285,6 @@ fn a_child_process_has_a_name_of_its_own() {
     }
 }
 
-/// A disk of a few MiB; gone with the test.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    const BYTES: u64 = 4 * 1024 * 1024;
-
-    /// None where this is not allowed.
-    fn mount(at: PathBuf) -> Option<Self> {
-        fs::create_dir(&at).unwrap();
-        let options = format!("size={},mode=700", Self::BYTES);
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&at);
-        mount.output().is_ok_and(|output| output.status.success()).then(|| Self(at))
-    }
-
-    /// Leaves so much room.
-    fn fill(&self, but: u64) -> PathBuf {
-        let path = self.0.join("filler");
-        let bytes = usize::try_from(Self::BYTES - but).unwrap();
-        fs::write(&path, vec![1; bytes]).unwrap();
-        path
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(&self.0).output();
-    }
-}
-
 #[test]
 fn a_full_disk_is_a_gap_and_nothing_else() {
     let (mut cluster, _central) = Cluster::open();
@@ -322,8 +292,8 @@ fn a_full_disk_is_a_gap_and_nothing_else() {
         println!("skipped: this test mounts a tmpfs, which only root may");
         return;
     };
-    let recording = disk.0.join("recording");
-    let filler = disk.fill(64 * 1024);
+    let recording = disk.dir().join("recording");
+    let filler = disk.fill(64 * 1024).unwrap();
     let _b = cluster.walker("b");
     cluster.record_into(&recording);
     let mut caller = cluster.caller("caller");

@@ -9,10 +9,9 @@ use serde::{Deserialize, Serialize};
 use tarpc::client::RpcError;
 use tarpc::context;
 
-use crate::peers::client::{channel, streams};
-use crate::peers::server::runtime;
-use crate::peers::{Door, Lane, PeerClient};
-use crate::rpc::door;
+use crate::peers::client::{channel, door, streams};
+use crate::peers::runtimes::Runtimes;
+use crate::peers::{Door, Flavor, Lane, PeerClient};
 
 /// Who calls, and how often.
 #[derive(Args)]
@@ -47,13 +46,14 @@ pub struct Answers {
 
 /// Calls once for every line of standard input, and says what became of it.
 pub fn callers(args: &CallersArgs) -> io::Result<()> {
-    let runtime = runtime()?;
+    let runtimes = Runtimes::start()?;
+    let runtime = runtimes.of(Flavor::CurrentThread);
     let process = ddbx::init("callers");
     let doors: Vec<Door> = serde_json::from_str(&args.doors)?;
     let clients = runtime.block_on(async {
         let mut clients = Vec::new();
         for _ in 0..args.connections {
-            let (stream, _) = streams(door(&doors, Lane::Wrapped)?).await?;
+            let (stream, _) = streams(door(&doors, Flavor::CurrentThread, Lane::Wrapped)?).await?;
             clients.push(PeerClient::from(process.client(channel!(stream))));
         }
         io::Result::Ok(clients)

@@ -77,8 +77,3 @@ async fn wrap(
 }
 
 calls_with!(ddbx::Client<PeerRequest, PeerResponse>);
-/// Where the server serves this lane.
-pub fn door(doors: &[Door], lane: Lane) -> io::Result<&Door> {
-    let door = doors.iter().find(|door| door.lane == lane);
-    door.ok_or_else(|| io::Error::other(format!("the server does not serve {lane:?}")))
-}

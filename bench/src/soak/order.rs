@@ -128,6 +128,7 @@ mod tests {
             at: RealTime::default() + Duration::from_millis(at_ms),
             delay: Delay::ZERO + Duration::from_millis(delay_ms),
             kind,
+            payload: None,
         }
     }
 

@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     fn driver() -> Driver {
-        Driver::new().0
+        Driver::new(ddbx_protocol::Mode::Permit).0
     }
 
     fn attach(driver: &mut Driver, index: u64, name: &str, deliver: Deliver) -> Membership {

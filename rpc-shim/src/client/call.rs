@@ -14,10 +14,10 @@ use serde_json::Value;
 use tarpc::client::RpcError;
 use tarpc::{RequestName, context};
 
-use super::Client;
+use super::{Answer, Client};
 use crate::control::{Caller, Control};
 use crate::deadlines::Now;
-use crate::envelope::{Left, Own, RequestMeta, ResponseMeta};
+use crate::envelope::{Left, Own, RequestMeta};
 use crate::naming::{self, Method};
 use crate::pool::Shared;
 
@@ -157,12 +157,15 @@ impl<'a> Call<'a> {
 
     /// With which delay it comes back, and whether the user has let it go on anyway. An error
     /// that was made outside the handler's wrapper has no delay. It may come from whoever is
-    /// furthest behind.
+    /// furthest behind; if the connection is lost, also from one that stands.
     #[inline]
-    pub(super) fn comes_back(&self, answer: Option<&ResponseMeta>) -> Passed {
+    pub(super) fn comes_back<T>(&self, answer: &Answer<T>) -> Passed {
         let Left { at, delay, is_free, .. } = self.meta.left;
-        match answer {
-            Some(answer) => Passed { delay: answer.delay, is_free: answer.is_free || is_free },
+        match &answer.meta {
+            Some(meta) => Passed { delay: meta.delay, is_free: meta.is_free || is_free },
+            None if answer.is_lost() => {
+                Passed { delay: self.satellite.woken_by_a_loss(at, delay), is_free }
+            }
             None => Passed { delay: self.own().floor.woken_by_anybody(at, delay), is_free },
         }
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use ddbx_protocol::attach::VALUE_BYTES_MAX;
 use ddbx_protocol::{
     BreakpointId, Condition, ControlId, Delay, EventKind, EventNumber, Gate, RealTime, Stack,
+    VirtualTime,
 };
 use futures::future::{BoxFuture, Either};
 use serde_json::Value;
@@ -173,6 +174,18 @@ impl Handle {
                 let passed = self.stand(visit, *arrived).await;
                 Passed { is_free: passed.is_free || visit.is_free, ..passed }
             }
+        }
+    }
+
+    /// The delay of a strand that has waited since its clock showed `began`, and was woken
+    /// because a connection is lost (see [`Floor::woken_by_anybody`](super::Floor)). What stood still at its
+    /// other end was lost with it, and the connection may tell of that earlier than central
+    /// does: then it is still said to stand, and is who is furthest behind.
+    pub fn woken_by_a_loss(&self, began: VirtualTime, delay: Delay) -> Delay {
+        let now = self.now();
+        match self.lock().satellite.furthest_behind(now) {
+            furthest if furthest <= delay => delay,
+            furthest => woken(now, began, delay, furthest),
         }
     }
 

@@ -117,6 +117,12 @@ impl<S: Safeguards> Satellite<S> {
         self.permit.floor()
     }
 
+    /// The same, and the delay of whoever stands still now and may still come here.
+    pub fn furthest_behind(&self, now: RealTime) -> Delay {
+        let standing = self.furthest_standing().map(|(clock, _)| now.delay_of(clock));
+        standing.map_or(self.floor(), |delay| delay.max(self.floor()))
+    }
+
     /// The breakpoints that are planted here.
     pub fn breakpoints(&self) -> &Breakpoints {
         &self.breakpoints

@@ -1,7 +1,7 @@
 //! What the wrapper adds to requests and responses of the program.
 
 use bincode::Options;
-use ddbx::{RequestMeta, ResponseMeta, Traced};
+use ddbx::{TracedRequest, TracedResponse};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -21,10 +21,11 @@ pub(super) const BINCODE: Decoder = Decoder::new(
     },
 )
 .worst(|| {
-    // A stack of processes without end, claimed and real.
+    // Bytes without end, claimed and real; the same of the processes of a stack among them.
     let claim = [&[254, 0, 253][..], &u64::MAX.to_le_bytes()].concat();
     let real = [&[254, 0, 252][..], &(8u32 << 20).to_le_bytes(), &vec![1; 8 << 20]].concat();
-    vec![claim, real]
+    let stack = [&[254, 0, 252][..], &(8u32 << 20).to_le_bytes(), &vec![255; 8 << 20]].concat();
+    vec![claim, real, stack]
 });
 
 /// As tarpc's JSON transport reads it.
@@ -42,8 +43,8 @@ pub(super) const JSON: Decoder = Decoder::new(
     vec![deep.into_bytes(), stack.into_bytes()]
 });
 
-type Request = Traced<RequestMeta, Asked>;
-type Response = Traced<ResponseMeta, Result<Vec<String>, u64>>;
+type Request = TracedRequest<Asked>;
+type Response = TracedResponse<Result<Vec<String>, u64>>;
 
 /// What a program says to itself.
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,8 +55,8 @@ enum Asked {
 
 const REQUESTS: &[&str] = &[
     r#"{"ddbx":null,"body":{"message":{"Reserve":{"item":"tea","count":3}}}}"#,
-    r#"{"ddbx":{"stack":[1,2,18446744073709551615],"call":{"control":"gateway/main","path":[3,1]},"delay":5000000,"is_free":false,"remaining_nanos":9000000000,"sent":17,"hello":null},"body":{"message":{"Report":[[1,"a"],[2,null]]}}}"#,
-    r#"{"ddbx":{"stack":[7],"call":{"control":"gateway/main/poller","path":[1]},"delay":0,"is_free":true,"remaining_nanos":0,"sent":1,"hello":{"name":"gateway#2","connection":4,"connected":2}},"body":{"message":{"Reserve":{"item":"","count":0}}}}"#,
+    r#"{"ddbx":{"stack":[1,2,18446744073709551615],"control":{"Known":"gateway/main"},"path":[3,1],"delay":5000000,"is_free":false,"remaining_nanos":9000000000,"sent":17,"hello":null},"body":{"message":{"Report":[[1,"a"],[2,null]]}}}"#,
+    r#"{"ddbx":{"stack":[7],"control":{"Root":{"hash":7,"nth":2}},"path":[1],"delay":0,"is_free":true,"remaining_nanos":0,"sent":1,"hello":{"name":"gateway#2","connection":4,"connected":2}},"body":{"message":{"Reserve":{"item":"","count":0}}}}"#,
 ];
 
 const RESPONSES: &[&str] = &[

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 use ddbx_shop::{Load, Options, traffic};
 use tokio::io::AsyncReadExt as _;
 
+mod orders;
 mod walker;
 
 /// One process of a system that end-to-end tests debug.
@@ -39,6 +40,7 @@ async fn main() -> ExitCode {
         Play::Walker(args) => walker::play(args).await,
         Play::Shop { service, dir, slower } => shop(&service, &Options { dir, slower }).await,
     }
+    // Here the runtime is shut down, with whatever is still held in it.
 }
 
 async fn shop(service: &str, options: &Options) -> ExitCode {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, io};
 
 use ddbx::{Client, Process};
+use ddbx_tests::faults::told::{Moment, Progress};
 use futures::StreamExt as _;
 use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
@@ -19,10 +20,10 @@ use tarpc::context::{self, Context};
 use tarpc::serde_transport::Transport;
 use tarpc::server::{BaseChannel, Channel as _};
 use tarpc::tokio_serde::formats::Bincode;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 
+use super::orders::{self, Orders};
 use super::{LOOK_AGAIN, stdin_closed};
 
 #[derive(clap::Args)]
@@ -43,6 +44,12 @@ pub(super) struct Args {
     /// Read walks and orders from standard input, and print what becomes of them
     #[arg(long)]
     drives: bool,
+    /// Print how far each walk has come, and forget others only when told to
+    #[arg(long)]
+    tells: bool,
+    /// End at once, without unwinding, if anything panics
+    #[arg(long)]
+    aborts: bool,
     /// Make this walk and end: 0 if it went well
     #[arg(long, value_name = "JSON")]
     once: Option<String>,
@@ -61,6 +68,9 @@ struct Walk {
 pub(super) struct Step {
     at: String,
     work_ms: u64,
+    /// Whether it waits there for an order, at a point where it can be held.
+    #[serde(default)]
+    awaits: bool,
 }
 
 #[tarpc::service]
@@ -72,12 +82,17 @@ trait Walker {
 type ToWalker = WalkerClient<Client<WalkerRequest, WalkerResponse>>;
 
 pub(super) async fn play(args: Args) -> ExitCode {
+    if args.aborts {
+        orders::abort_on_panic();
+    }
     let process = ddbx::init(&args.name);
     let walking = Walking {
         process: process.clone(),
         dir: args.dir.clone(),
         peers: Arc::default(),
         walks: Arc::default(),
+        orders: Orders::default(),
+        tells: args.tells,
     };
     if let Some(walk) = &args.once {
         let walk = serde_json::from_str(walk).expect("a walk");
@@ -118,20 +133,26 @@ async fn serve(walking: &Walking, at: &str) -> io::Result<()> {
     }
 }
 
-/// Until standard input closes.
+/// Until standard input closes, or until told to.
 async fn drive(walking: &Walking) {
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        if let Some(name) = line.strip_prefix("flush ") {
-            tokio::spawn(flush(name.to_owned()));
-            continue;
-        }
-        match line.as_str() {
-            "choose much" => drop(walking.process.spawn("choosing", choose_much())),
-            "die flushed" => drop(walking.process.spawn("last", flush_and_die())),
-            "exit" => process::exit(7),
-            line => {
-                let walk: Walk = serde_json::from_str(line).expect("a walk on a line");
+    let mut lines = orders::lines();
+    while let Some(line) = lines.recv().await {
+        match line.split_once(' ').unwrap_or((&line, "")) {
+            ("flush", name) => drop(tokio::spawn(flush(name.to_owned()))),
+            ("go", name) => walking.orders.go(name),
+            ("panic", name) => walking.orders.panic(name),
+            ("forget", name) => {
+                let began = Instant::now();
+                let (peer, _) = name.split_once('@').unwrap_or((name, ""));
+                walking.peers.lock().await.remove(peer);
+                tell(name, "ok", began);
+            }
+            ("choose", "much") => drop(walking.process.spawn("choosing", choose_much())),
+            ("die", "flushed") => drop(walking.process.spawn("last", flush_and_die())),
+            ("exit", "") => process::exit(7),
+            ("return", "") => return,
+            _ => {
+                let walk: Walk = serde_json::from_str(&line).expect("a walk on a line");
                 let name = walk.name.clone();
                 walking.process.spawn(&name, walking.clone().start(walk));
             }
@@ -172,9 +193,18 @@ struct Walking {
     dir: PathBuf,
     peers: Arc<Mutex<HashMap<String, ToWalker>>>,
     walks: Arc<AtomicU64>,
+    orders: Orders,
+    tells: bool,
 }
 
 impl Walking {
+    /// Says how far a walk has come, if anybody wants to know.
+    fn progress(&self, moment: Moment, name: &str) {
+        if self.tells {
+            Progress::new(moment, name, self.process.name()).print();
+        }
+    }
+
     /// Begins a walk here, and says what becomes of it.
     async fn start(self, walk: Walk) -> bool {
         let Walk { name, deadline_ms, steps } = walk;
@@ -188,7 +218,7 @@ impl Walking {
             Ok(Err(error)) => error,
             Err(error) => {
                 let said = said(&error);
-                if said == CUT_OFF {
+                if said == CUT_OFF && !self.tells {
                     self.peers.lock().await.remove(&first);
                 }
                 said
@@ -225,14 +255,25 @@ impl Walker for Walking {
     async fn walk(self, ctx: Context, name: String, steps: Vec<Step>) -> Result<u32, String> {
         let walks = self.walks.fetch_add(1, Ordering::Relaxed) + 1;
         ddbx::watch!(walks = walks, last = name);
+        self.progress(Moment::Begins, &name);
         let (here, rest) = steps.split_first().ok_or("no steps")?;
         if here.work_ms > 0 {
             ddbx::time::sleep(Duration::from_millis(here.work_ms)).await;
         }
+        if here.awaits {
+            self.progress(Moment::Awaits, &name);
+            let held = async {
+                ddbx::point!("held").await;
+                self.progress(Moment::Passes, &name);
+            };
+            tokio::join!(held, self.orders.obeyed(&name));
+        }
         ddbx::point!("worked", name = name, steps_left = rest.len()).await;
+        self.progress(Moment::Passes, &name);
         let Some(next) = rest.first() else { return Ok(1) };
         let client = self.client(&next.at).await;
-        let walked = client.walk(ctx, name, rest.to_vec()).await;
+        let walked = client.walk(ctx, name.clone(), rest.to_vec()).await;
+        self.progress(Moment::Resumes, &name);
         Ok(1 + walked.map_err(|error| said(&error))??)
     }
 }
