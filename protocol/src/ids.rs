@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
+use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::bounded::{self, Short};
@@ -106,6 +107,32 @@ impl ControlId {
     pub fn root(process: &ProcessName, name: &str) -> Result<Self, InvalidName> {
         check("control name", name, 256, "/")?;
         Self::new(format!("{process}/{name}"))
+    }
+
+    /// The `nth` control that starts in `process` with such a call. What it is made of has been
+    /// checked, so it is not checked again: there is one for each call from outside.
+    pub fn of_call(process: &ProcessName, method: &MethodName, hash: u64, nth: u32) -> Self {
+        let mut digits = [0; 16];
+        for (nth, digit) in digits.iter_mut().enumerate() {
+            *digit = b"0123456789abcdef"[(hash >> (60 - 4 * nth)) as usize % 16];
+        }
+        let mut text = SmallVec::<[u8; 128]>::new();
+        text.extend_from_slice(process.as_str().as_bytes());
+        text.push(b'/');
+        text.extend_from_slice(method.as_str().as_bytes());
+        text.push(b'-');
+        text.extend_from_slice(&digits);
+        text.push(b'-');
+        let mut number = [0; 10];
+        let mut first = number.len();
+        let mut left = nth;
+        while left > 0 || first == number.len() {
+            first -= 1;
+            number[first] = b'0' + (left % 10) as u8;
+            left /= 10;
+        }
+        text.extend_from_slice(&number[first..]);
+        Self(Arc::from(str::from_utf8(&text).expect("names and digits are text")))
     }
 
     /// A control spawned by this one.
@@ -364,6 +391,12 @@ mod tests {
         let child = main.child("poller").unwrap();
         assert_eq!(child.as_str(), "gateway/main/poller");
         assert_eq!(child.home(), "gateway");
+        let place = MethodName::new("Orders.place").unwrap();
+        for (hash, nth) in [(0, 0), (0xfedc_ba98_7654_3210, u32::MAX), (7, 10)] {
+            let called = ControlId::of_call(&gateway, &place, hash, nth);
+            assert_eq!(called.as_str(), format!("gateway/Orders.place-{hash:016x}-{nth}"));
+            assert_eq!(ControlId::new(called.as_str()), Ok(called));
+        }
         assert_eq!(
             main.child("a/b"),
             Err(InvalidName::Forbidden { what: "control name", character: '/' })

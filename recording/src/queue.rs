@@ -28,6 +28,7 @@ struct Waiting {
     entries: Vec<Entry>,
     dropped: u64,
     last: EventNumber,
+    is_over: bool,
 }
 
 impl Queue {
@@ -56,6 +57,24 @@ impl Queue {
         waiting.last = number;
         self.add(&mut waiting, Entry::Event(Moment { number, at, delay, kind, payload }));
         number
+    }
+
+    /// The same, unless the log is over: then nothing happens.
+    pub fn note_in_time(&self, at: RealTime, delay: Delay, kind: EventKind) -> Option<EventNumber> {
+        let mut waiting = self.lock();
+        if waiting.is_over {
+            return None;
+        }
+        let number = EventNumber(waiting.last.0 + 1);
+        waiting.last = number;
+        let payload = None;
+        self.add(&mut waiting, Entry::Event(Moment { number, at, delay, kind, payload }));
+        Some(number)
+    }
+
+    /// It is emptied once more, and then the log is over.
+    pub fn end(&self) {
+        self.lock().is_over = true;
     }
 
     /// Adds an entry that needs no number, or has one. False if there was no room.
@@ -134,7 +153,13 @@ mod tests {
         assert_eq!(taken[2], Entry::Gap(Gap { missing: 2, why: Why::QueueFull }));
         taken.clear();
         assert!(queue.is_empty());
-        assert_eq!(note(&queue, &control), EventNumber(5));
+        let in_time = || {
+            let kind = EventKind::Ended { control: control.clone() };
+            queue.note_in_time(RealTime::default(), Delay::ZERO, kind)
+        };
+        assert_eq!(in_time(), Some(EventNumber(5)));
+        queue.end();
+        assert_eq!(in_time(), None);
         queue.take(&mut taken);
         assert_eq!(taken.iter().filter_map(number_of).collect::<Vec<_>>(), [5]);
     }

@@ -133,9 +133,12 @@ where
         let Some(response) = response else { return Err(None) };
         let answer = self.open(call, response);
         let passed = call.comes_back(&answer);
-        match call.satellite.open_at(call.method().groups) == Some(passed.delay) {
-            true => Ok((passed, answer.outcome)),
-            false => Err(Some(answer)),
+        let open = call.satellite.open_at(call.method().groups);
+        let open = open.filter(|open| open.delay == passed.delay);
+        match open.and_then(|open| call.satellite.pass_open(open, || self.returned(call, &answer)))
+        {
+            Some(_) => Ok((passed, answer.outcome)),
+            None => Err(Some(answer)),
         }
     }
 
@@ -186,12 +189,15 @@ where
         let result = || Some(capture::result(controls, &answer.outcome));
         let seen = || Captured { args: call.args.as_deref().cloned(), result: result() };
         let arrival = satellite.arrive(visit, || call.gate(RpcEvent::Resume), seen);
-        let sent_as = answer.meta.as_ref().map(|meta| (meta.from, meta.sent));
-        let returned = move || EventKind::ReturnArrived {
-            call: call.id(),
-            sent_as: sent_as.and_then(|(process, number)| controls.departure(process, number)),
-        };
-        satellite.pass(visit, arrival, returned)
+        let returned = self.returned(call, answer);
+        satellite.pass(visit, arrival, move || returned)
+    }
+
+    fn returned(&self, call: &Call<'_>, answer: &Answer<Resp>) -> EventKind {
+        let departure =
+            |meta: &ResponseMeta| self.process.controls().departure(meta.from, meta.sent);
+        let sent_as = answer.meta.as_deref().and_then(departure);
+        EventKind::ReturnArrived { call: call.id(), sent_as }
     }
 
     /// Takes a response out of its envelope.

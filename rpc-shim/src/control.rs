@@ -77,6 +77,32 @@ pub(crate) enum Origin {
     Home(Box<Home>),
 }
 
+impl Origin {
+    /// Whose control it is. Whoever has no name yet began with the call that it handles here.
+    pub(crate) fn id(&self, process: &Process, method: &Method) -> ControlId {
+        let here = || process.satellite().expect(HAS_SATELLITE).name();
+        let (name, home) = match self {
+            Self::Called(meta) => (&meta.control, meta.stack.0.first()),
+            Self::Home(home) => (&home.name, None),
+        };
+        name.id(|| home.map_or_else(here, |home| process.controls().peer(*home)), method)
+    }
+
+    /// Which call of the control it is.
+    pub(crate) fn call(&self) -> Option<&CallPath> {
+        match self {
+            Self::Called(meta) => Some(&meta.path),
+            Self::Home(home) => home.call.as_ref(),
+        }
+    }
+
+    /// As what the call was sent, if anybody wanted to know of that.
+    pub(crate) fn departure(&self, process: &Process) -> Option<EventId> {
+        let Self::Called(meta) = self else { return None };
+        process.controls().departure(meta.stack.top()?, meta.left.sent)
+    }
+}
+
 /// A control that began in the process where it is.
 pub(crate) struct Home {
     pub(crate) name: Name,
@@ -111,6 +137,8 @@ pub(crate) struct Newcomer {
     pub(crate) allowed: Duration,
     /// What that means, if nothing stands in its way.
     pub(crate) deadline: Option<Deadline>,
+    /// Its name, if somebody has asked for it.
+    pub(crate) named: Option<ControlId>,
     /// Where a call that was given its context finds it again.
     pub(crate) key: Key,
     /// When it came.
@@ -131,6 +159,7 @@ impl Newcomer {
             method: None,
             allowed: DEADLINE_DEFAULT,
             deadline: None,
+            named: None,
             key: Key::unique(satellite.new_strand()),
             since: satellite.now(),
             is_outside: false,
@@ -153,7 +182,7 @@ impl Control {
     pub(crate) fn enter(&mut self, new: Newcomer) {
         self.strand = new.process.satellite().expect(HAS_SATELLITE).new_strand();
         self.here = Some(Here { process: new.process, origin: new.origin });
-        self.named = OnceLock::new();
+        self.named = new.named.map_or_else(OnceLock::new, OnceLock::from);
         *self.delay.get_mut() = new.delay.as_nanos();
         *self.is_free.get_mut() = new.is_free;
         *self.elsewhere.get_mut() = u32::from(new.is_outside);
@@ -186,31 +215,19 @@ impl Control {
 
     /// Its name.
     pub(crate) fn id(&self) -> ControlId {
-        let make = || {
-            let here = || self.satellite().name();
-            let (name, home) = match &self.here().origin {
-                Origin::Called(meta) => (&meta.control, meta.stack.0.first()),
-                Origin::Home(home) => (&home.name, None),
-            };
-            let home = || home.map_or_else(here, |home| self.process().controls().peer(*home));
-            // Whoever has no name yet began with the call that it handles here.
-            name.id(home, self.method.unwrap_or_else(|| naming::method("unknown")))
-        };
-        self.named.get_or_init(make).clone()
+        let method = || self.method.unwrap_or_else(|| naming::method("unknown"));
+        let name = || self.here().origin.id(self.process(), method());
+        self.named.get_or_init(name).clone()
     }
 
     /// Which call of its control brought it here.
     pub(crate) fn call(&self) -> Option<&CallPath> {
-        match &self.here().origin {
-            Origin::Called(meta) => Some(&meta.path),
-            Origin::Home(home) => home.call.as_ref(),
-        }
+        self.here().origin.call()
     }
 
-    /// As what the call was sent that brought it here, if anybody wanted to know of that.
-    pub(crate) fn departure(&self) -> Option<EventId> {
-        let Origin::Called(meta) = &self.here().origin else { return None };
-        self.process().controls().departure(meta.stack.top()?, meta.left.sent)
+    /// How it came to be here.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.here().origin
     }
 
     /// Whether the caller has said who it is, and waits for the same.

@@ -96,7 +96,7 @@ impl Controls {
         self.from_outside.fetch_add(1, Ordering::Relaxed);
         let hash = self.hash(args);
         match home.has_course() {
-            true => lock(&self.roots).of_call(&home.name(), method.name.as_str(), hash).into(),
+            true => lock(&self.roots).of_call(method, hash),
             false => self.likes.of_call(hash),
         }
     }

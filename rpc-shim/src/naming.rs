@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ddbx_protocol::{CallPath, ControlId, MethodName, PointLabel, ProcessIndex, ProcessName};
 use ddbx_satellite::logic::breakpoints::Groups;
+use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 
 /// How many different beginnings are counted. After that counting starts anew.
@@ -41,7 +42,7 @@ impl Name {
     pub(crate) fn id(&self, home: impl FnOnce() -> ProcessName, method: &Method) -> ControlId {
         match self {
             Self::Known(id) => id.clone(),
-            Self::Root { hash, nth } => root(&home(), method.name.as_str(), *hash, *nth),
+            Self::Root { hash, nth } => ControlId::of_call(&home(), &method.name, *hash, *nth),
         }
     }
 }
@@ -72,19 +73,19 @@ pub(crate) struct Method {
 /// How many controls have begun in a process, by what they began with.
 #[derive(Default)]
 pub(crate) struct Roots {
-    calls: HashMap<(String, u64), u32>,
+    calls: HashMap<(usize, u64), u32, RandomState>,
     named: BTreeMap<String, u32>,
 }
 
 impl Roots {
     /// One that begins with a call.
-    pub(crate) fn of_call(&mut self, process: &ProcessName, method: &str, hash: u64) -> ControlId {
+    pub(crate) fn of_call(&mut self, method: &Method, hash: u64) -> Name {
         if self.calls.len() >= ROOTS_MAX {
             self.calls.clear();
         }
-        let nth = self.calls.entry((method.to_owned(), hash)).or_default();
+        let nth = self.calls.entry((method.nth, hash)).or_default();
         *nth = nth.wrapping_add(1);
-        root(process, method, hash, *nth)
+        Name::Root { hash, nth: *nth }
     }
 
     /// One that was given a name.
@@ -110,10 +111,6 @@ impl Likes {
         let nth = self.0[place as usize % LIKES].fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         Name::Root { hash, nth }
     }
-}
-
-fn root(process: &ProcessName, method: &str, hash: u64, nth: u32) -> ControlId {
-    control(&format!("{process}/{}-{hash:016x}-{nth}", clean(method)))
 }
 
 /// A child of a control; of one that handles a call, the child of that call.
@@ -297,11 +294,11 @@ mod tests {
 
     #[test]
     fn names_tell_content_and_likes() {
-        let process = process("shop");
+        let (process, buy) = (process("shop"), method("Shop.buy"));
         let mut roots = Roots::default();
-        let first = roots.of_call(&process, "Shop.buy", hash(&("apple", 1)));
-        let other = roots.of_call(&process, "Shop.buy", hash(&("pear", 1)));
-        let again = roots.of_call(&process, "Shop.buy", hash(&("apple", 1)));
+        let mut begins = |what| roots.of_call(buy, hash(&what)).id(|| process.clone(), buy);
+        let (first, other, again) =
+            (begins(("apple", 1)), begins(("pear", 1)), begins(("apple", 1)));
         assert!(first.as_str().starts_with("shop/Shop.buy-") && first.as_str().ends_with("-1"));
         assert_ne!(first, other);
         assert_eq!(again.as_str(), first.as_str().trim_end_matches('1').to_owned() + "2");
@@ -316,13 +313,13 @@ mod tests {
 
     #[test]
     fn a_name_is_made_when_it_is_asked_for() {
-        let mut roots = Roots::default();
         let (home, buy) = (process("shop"), method("Shop.buy"));
         let name = Likes::default().of_call(7);
-        assert_eq!(name.id(|| home.clone(), buy), roots.of_call(&home, "Shop.buy", 7));
+        let id = name.id(|| home.clone(), buy);
+        assert_eq!(id.as_str(), "shop/Shop.buy-0000000000000007-1");
         let sent = serde_json::to_string(&name).unwrap();
         let read: Name = serde_json::from_str(&sent).unwrap();
-        assert_eq!(read.id(|| home.clone(), buy), name.id(|| home.clone(), buy));
+        assert_eq!(read.id(|| home, buy), id);
     }
 
     #[test]

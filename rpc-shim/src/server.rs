@@ -99,8 +99,6 @@ where
                 (None, false, controls.deadlines.remaining(shown, now.clock, floor))
             }
         };
-        let passes = open.filter(|open| delay.is_none_or(|delay| delay == *open));
-        let deadline = passes.map(|delay| Deadline::new(now, delay, allowed));
         let origin = meta.map_or_else(
             || {
                 let name = controls.root(satellite, method, request);
@@ -108,17 +106,28 @@ where
             },
             Origin::Called,
         );
+        let mut named = None;
+        let open = open.filter(|open| delay.is_none_or(|delay| delay == open.delay));
+        let passes = open.filter(|open| {
+            let arrives = || {
+                let control = named.insert(origin.id(&process, method)).clone();
+                call::arrives(control, &origin, &process, method)
+            };
+            satellite.pass_open(*open, arrives).is_some()
+        });
+        let deadline = passes.map(|open| Deadline::new(now, open.delay, allowed));
         let new = Newcomer {
-            process,
             origin,
-            delay: delay.or(passes).unwrap_or_default(),
+            delay: delay.or(passes.map(|open| open.delay)).unwrap_or_default(),
             is_free,
             method: Some(method),
             allowed,
             deadline,
+            named,
             key: Key::of(ctx),
             since: now.clock,
             is_outside: deadline.is_none(),
+            process,
         };
         let is_from_outside = delay.is_none();
         let control = Control::begin(new);

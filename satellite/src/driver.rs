@@ -35,7 +35,7 @@ pub use course::{Course, Perturbation};
 pub use floor::Floor;
 pub use fragments::stands;
 pub use inbox::{Inbox, Send as SendToCentral};
-pub use pass::{Arrival, Captured, Passed, Somebody, Step, Visit};
+pub use pass::{Arrival, Captured, Open, Passed, Somebody, Step, Visit};
 pub use replay::{Abroad, InTurn};
 pub use timers::{Armed, SetAlarm, TimerOf, before};
 
@@ -104,6 +104,8 @@ struct Shared {
     quiet_at: AtomicU64,
     /// The same, and nobody wants to know of them.
     open_at: AtomicU64,
+    /// The same, and they are recorded, which is all.
+    noted_at: AtomicU64,
     /// Except those of these groups, where breakpoints are.
     looked_out_for: AtomicU64,
     /// Whether somebody is known to wait inside the program.
@@ -177,6 +179,7 @@ impl Handle {
             key: ProcessKey::random()?,
             quiet_at: AtomicU64::new(0),
             open_at: AtomicU64::new(0),
+            noted_at: AtomicU64::new(BUSY),
             floor: Floor::new(),
             looked_out_for: AtomicU64::new(0),
             inside: AtomicBool::new(false),
@@ -362,11 +365,15 @@ impl Handle {
         }
     }
 
-    /// Says with which delay events need nothing at all.
+    /// Says with which delay events need nothing at all, or only to be written down.
     fn open(&self, core: &Core) {
-        let nobody_asks = !self.0.events.is_observed() && !self.has_course();
-        let open = core.satellite.calm_at().filter(|_| nobody_asks);
-        self.0.open_at.store(open.map_or(BUSY, Delay::as_nanos), Ordering::SeqCst);
+        let calm = core.satellite.calm_at().filter(|_| !self.0.events.is_observed());
+        let course = self.0.course.get();
+        let open = calm.filter(|_| course.is_none());
+        let noted = calm.filter(|_| course.is_some_and(course::Running::only_records));
+        let nanos = |delay: Option<Delay>| delay.map_or(BUSY, Delay::as_nanos);
+        self.0.open_at.store(nanos(open), Ordering::SeqCst);
+        self.0.noted_at.store(nanos(noted), Ordering::SeqCst);
     }
 
     /// Notes strands that may wait inside the program. Whoever ends while they are

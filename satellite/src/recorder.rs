@@ -101,6 +101,16 @@ impl Recorder {
         self.0.queue.note_with(at, delay, kind, payload)
     }
 
+    /// The same, if the log has not ended.
+    pub(crate) fn note_in_time(
+        &self,
+        at: RealTime,
+        delay: Delay,
+        kind: EventKind,
+    ) -> Option<EventNumber> {
+        self.0.queue.note_in_time(at, delay, kind)
+    }
+
     /// An event happens that has a number.
     pub(crate) fn push(&self, entry: Entry) {
         self.0.queue.push(entry);
@@ -156,6 +166,7 @@ impl Shared {
             };
             if matches!(order, Some(Order::Finish(_) | Order::Close)) {
                 self.is_over.store(true, Ordering::SeqCst);
+                self.queue.end();
             }
             let now = RealTime::default() + self.origin.elapsed();
             writer.drain(now, &self.queue);

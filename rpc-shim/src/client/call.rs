@@ -7,7 +7,7 @@ use ddbx_protocol::{
     CallId, CallPath, ControlId, End, EventKind, EventNumber, Gate, RealTime, RpcEvent, Stack,
 };
 use ddbx_satellite::driver::{
-    Alarm, Armed, Arrival, Handle, Passed, SetAlarm, Somebody, Step, TimerOf, Visit,
+    Alarm, Armed, Arrival, Handle, Open, Passed, SetAlarm, Somebody, Step, TimerOf, Visit,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -45,8 +45,8 @@ impl<'a> Call<'a> {
         let method = naming::method(request.name());
         let visit = caller.map(|caller| caller.control.visit());
         let open = satellite.open_at(method.groups);
-        let open = open.filter(|open| visit.is_none_or(|visit| visit.delay == Some(*open)));
-        let left = open.map(|delay| Left {
+        let open = open.filter(|open| visit.is_none_or(|visit| visit.delay == Some(open.delay)));
+        let left = open.map(|Open { delay, .. }| Left {
             at: now.clock - delay,
             delay,
             is_free: visit.is_some_and(|visit| visit.is_free),
@@ -83,16 +83,24 @@ impl<'a> Call<'a> {
             meta.left = left.unwrap_or_default();
             meta.remaining_nanos = u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX);
             meta.hello = client.connection.hello(satellite);
+            // In a recording every event says whose it is.
+            let name = || meta.control.id(|| satellite.name(), method);
+            let named = satellite.has_course().then(name);
             match &mut meta.own {
-                Some(own) => (own.method, own.content) = (method, content),
+                Some(own) => (own.method, own.content, own.named) = (method, content, named),
                 own => {
                     let (floor, alarm) = (satellite.floor_alone().clone(), satellite.new_alarm());
-                    *own = Some(Own { of, floor, alarm, method, content });
+                    *own = Some(Own { of, floor, alarm, method, content, named });
                 }
             }
         });
         let control = caller.map(|caller| &*caller.control);
-        (Self { satellite, control, meta, args: None }, open.is_some())
+        let mut call = Self { satellite, control, meta, args: None };
+        let sent = open.and_then(|open| satellite.pass_open(open, || call.departure()));
+        if let Some(sent) = sent.filter(|sent| *sent != EventNumber::default()) {
+            call.edit(|meta| meta.left.sent = sent);
+        }
+        (call, sent.is_some())
     }
 
     fn own(&self) -> &Own {
@@ -224,7 +232,8 @@ impl<'a> Call<'a> {
 impl Somebody for Call<'_> {
     fn id(&self) -> ControlId {
         // One without a name began here, with this call.
-        self.meta.control.id(|| self.satellite.name(), self.method())
+        let make = || self.meta.control.id(|| self.satellite.name(), self.method());
+        self.own().named.clone().unwrap_or_else(make)
     }
 
     fn stack(&self) -> Stack {

@@ -5,7 +5,9 @@ use std::fmt;
 use std::thread::LocalKey;
 use std::time::Duration;
 
-use ddbx_protocol::{CallPath, Delay, EventNumber, ProcessIndex, ProcessName, Stack, VirtualTime};
+use ddbx_protocol::{
+    CallPath, ControlId, Delay, EventNumber, ProcessIndex, ProcessName, Stack, VirtualTime,
+};
 use ddbx_satellite::driver::{Alarm, Floor};
 use ddbx_satellite::shelf::{Kept, Shelves};
 use serde::{Deserialize, Serialize};
@@ -55,6 +57,8 @@ pub(crate) struct Own {
     pub(crate) method: &'static Method,
     /// What tells it from others that are begun beside it, in a recording.
     pub(crate) content: u16,
+    /// Whose call it is, if that is sure to be asked for.
+    pub(crate) named: Option<ControlId>,
 }
 
 impl Default for RequestMeta {

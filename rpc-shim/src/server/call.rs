@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use ddbx_protocol::{
-    CallId, Delay, End as Side, EventKind, EventNumber, Gate, RpcEvent, VirtualTime,
+    CallId, ControlId, Delay, End as Side, EventKind, EventNumber, Gate, RpcEvent, VirtualTime,
 };
 use ddbx_satellite::driver::{Alarm, Armed, Captured, Passed, Visit};
 use futures::future::Either;
@@ -16,11 +16,12 @@ use serde_json::Value;
 use tarpc::ServerError;
 
 use crate::capture;
-use crate::control::{Control, Deadline, Present};
+use crate::control::{Control, Deadline, Origin, Present};
 use crate::deadlines::Now;
 use crate::envelope::{ResponseMeta, Traced, TracedResponse};
 use crate::naming::Method;
 use crate::pool::Room;
+use crate::process::Process;
 
 const CALLED: &str = "a call brought it here";
 
@@ -75,11 +76,8 @@ impl Call {
             self.args = args().map(Box::new);
         }
         let (control, satellite) = (&self.control, self.control.satellite());
-        let arrives = || EventKind::CallArrived {
-            call: self.id(),
-            method: self.method().name.clone(),
-            sent_as: control.departure(),
-        };
+        let (origin, process) = (control.origin(), control.process());
+        let arrives = || arrives(control.id(), origin, process, self.method());
         let (passed, _) = satellite.pass(self.visit(), arrival, arrives).await;
         control.went_on(passed);
         let deadline = control.show_deadline(Now::of(satellite));
@@ -132,11 +130,11 @@ impl Call {
         outcome: Option<Result<T, ServerError>>,
     ) -> Result<End<T>, Option<Result<T, ServerError>>> {
         let (delay, satellite) = (self.control.delay(), self.control.satellite());
-        match outcome {
-            Some(outcome) if satellite.open_at(self.method().groups) == Some(delay) => {
-                Ok(End { outcome, delay, sent: EventNumber::default() })
-            }
-            outcome => Err(outcome),
+        let Some(outcome) = outcome else { return Err(None) };
+        let open = satellite.open_at(self.method().groups).filter(|open| open.delay == delay);
+        match open.and_then(|open| satellite.pass_open(open, || self.returns())) {
+            Some(sent) => Ok(End { outcome, delay, sent }),
+            None => Err(Some(outcome)),
         }
     }
 
@@ -168,8 +166,7 @@ impl Call {
         let seen = || Captured { args: self.args.as_deref().cloned(), result: result() };
         let visit = control.visit();
         let arrival = satellite.arrive(visit, || self.gate(RpcEvent::Return), seen);
-        let returns = || EventKind::ReturnSent { call: self.id() };
-        match satellite.pass(visit, arrival, returns) {
+        match satellite.pass(visit, arrival, || self.returns()) {
             Either::Left(at_once) => at_once.into_inner(),
             Either::Right(later) => {
                 let _elsewhere = Control::elsewhere(&***control);
@@ -195,8 +192,7 @@ impl Call {
                 biased;
                 end = handled => end,
                 delay = deadline.fired(expires) => {
-                    let leaves = || EventKind::ReturnSent { call: self.id() };
-                    let sent = satellite.happens(delay, leaves).await;
+                    let sent = satellite.happens(delay, || self.returns()).await;
                     End { outcome: Err(ended(io::ErrorKind::TimedOut, DEADLINE)), delay, sent }
                 }
             }
@@ -210,6 +206,10 @@ impl Call {
                 End { outcome, delay: control.delay(), sent: EventNumber(0) }
             }
         }
+    }
+
+    fn returns(&self) -> EventKind {
+        EventKind::ReturnSent { call: self.id() }
     }
 
     fn cancelled(&self) -> EventKind {
@@ -229,6 +229,18 @@ impl Call {
             Err(error) => Traced::Failed(Box::new((meta, error))),
         }
     }
+}
+
+/// A call of this control arrives.
+pub(super) fn arrives(
+    control: ControlId,
+    origin: &Origin,
+    process: &Process,
+    method: &Method,
+) -> EventKind {
+    let call = CallId { control, path: origin.call().cloned().expect(CALLED) };
+    let (method, sent_as) = (method.name.clone(), origin.departure(process));
+    EventKind::CallArrived { call, method, sent_as }
 }
 
 /// Notes that a handler was dropped before its end: the caller has given up, or is gone.

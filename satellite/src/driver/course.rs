@@ -71,6 +71,12 @@ impl Running {
     pub(super) fn has_turns(&self) -> bool {
         self.perturbation.is_some() || self.replay.is_some()
     }
+
+    /// Whether events are written down, and that is all.
+    pub(super) fn only_records(&self) -> bool {
+        let more = self.has_turns() || self.baton.is_some() || self.keeps_payloads;
+        self.recorder.is_some() && !more
+    }
 }
 
 pub(super) struct Running {

@@ -44,6 +44,15 @@ pub struct Visit<'a> {
     pub inside: Option<StrandId>,
 }
 
+/// Nothing stands in the way of events with this delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// The delay.
+    pub delay: Delay,
+    /// Whether they are recorded.
+    is_noted: bool,
+}
+
 /// It may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passed {
@@ -81,16 +90,27 @@ fn bounded(value: &Value) -> String {
 }
 
 impl Handle {
-    /// Whether all events with this delay, but those that breakpoints look out for, pass
-    /// without question, and nobody wants to know of them: then there is nothing else to be
-    /// done for them, and they have no numbers. The delay of others makes no difference if
-    /// they come from outside: they take this one over.
+    /// With which delay events pass without question, except those that breakpoints look out
+    /// for. Whoever comes from outside takes that delay over.
     #[inline]
-    pub fn open_at(&self, groups: Groups) -> Option<Delay> {
-        let open_at = self.0.open_at.load(Ordering::Acquire);
+    pub fn open_at(&self, groups: Groups) -> Option<Open> {
+        let (open_at, is_noted) = match self.0.open_at.load(Ordering::Acquire) {
+            BUSY => (self.0.noted_at.load(Ordering::Acquire), true),
+            open_at => (open_at, false),
+        };
         let is_open =
             open_at != BUSY && self.0.looked_out_for.load(Ordering::Acquire) & groups.0 == 0;
-        is_open.then(|| Delay::from_nanos(open_at))
+        is_open.then(|| Open { delay: Delay::from_nanos(open_at), is_noted })
+    }
+
+    /// An event passes that way: its number, which is 0 if nobody wants to know of it. None if
+    /// it does not pass after all.
+    #[inline]
+    pub fn pass_open(&self, open: Open, event: impl FnOnce() -> EventKind) -> Option<EventNumber> {
+        match open.is_noted {
+            false => Some(EventNumber::default()),
+            true => self.recorder()?.note_in_time(self.now(), open.delay, event()),
+        }
     }
 
     /// A strand comes to a gate. What a breakpoint would see is captured now, and
