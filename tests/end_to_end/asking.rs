@@ -73,7 +73,10 @@ fn when_central_is_killed_all_go_on() {
     // The one that comes back is not asked any more, and they hold as always.
     let _central = cluster.central();
     cluster.until_present(&["a", "b", "c", "caller"]);
-    cluster.hold_for_long(&mut caller, "held again", "c");
+    let breakpoint = cluster.set_break(&["c:Walker.walk@arrive"]);
+    caller.walk("held again", 1_000, &[("a", 0), ("b", 0), ("c", 0)]);
+    cluster.hit(&breakpoint);
+    cluster.hold("held for long", |hold| hold["held_ms"].as_u64().unwrap() > 1_200);
     cluster.ddbx(&["continue"]).well();
     assert_eq!(caller.outcome("held again").what, "ok");
 }

@@ -24,6 +24,11 @@ impl Pulse {
         Self(felt)
     }
 
+    /// What has been until now is over: the next beat is one that comes.
+    pub(super) fn feel(&mut self) {
+        self.0.mark_unchanged();
+    }
+
     /// The next beat. Cancel-safe: a beat that nobody waited for is felt later.
     pub(super) async fn beat(&mut self) {
         if self.0.changed().await.is_err() {

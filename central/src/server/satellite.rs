@@ -26,6 +26,17 @@ pub(super) async fn serve(connection: Connection, session: Session, mut pulse: P
     let deliver = or_cut_off(messages, session.backlog().clone());
     let Some(membership) = session.join(attach, deliver) else { return };
     let _leaves = Leaves { session: session.clone(), membership };
+    // Its welcome comes before any heartbeat.
+    let welcome = async {
+        while let Ok(message) = outgoing.try_recv() {
+            sender.feed(&message).await?;
+        }
+        sender.flush().await
+    };
+    if !matches!(timeout(LEASE, welcome).await, Ok(Ok(()))) {
+        return;
+    }
+    pulse.feel();
     let mut news = News::default();
     let mut heard = Instant::now();
     // Not set anew with every message: when it is over it looks when the last one came.
