@@ -3,31 +3,32 @@
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::{
-    AllOn, CallPath, ControlId, Delay, EventId, EventKind, Gate, InFlight, RealTime, Stack,
-    VirtualTime,
+    AllOn, CallPath, ControlId, Delay, EventKind, Gate, InFlight, RealTime, Stack, VirtualTime,
 };
-use ddbx_satellite::driver::{Armed, Arrival, Captured, Handle, Passed, Somebody, TimerOf, Visit};
+use ddbx_satellite::driver::{Armed, Captured, Handle, Passed, Somebody, TimerOf, Visit};
 use ddbx_satellite::logic::clock;
 use ddbx_satellite::logic::strand::{Strand, StrandId};
 use serde::Serialize;
-use tokio::task::JoinHandle;
 
-use crate::deadlines::{DEADLINE_DEFAULT, FAR, Now};
-use crate::envelope::RequestMeta;
-use crate::naming::{self, Method, Name};
-use crate::pool::Shared;
+use crate::deadlines::{FAR, Now};
+use crate::methods::Method;
 use crate::process::Process;
-use crate::seats::{Key, Seat};
+use crate::seats::Key;
+use crate::{methods, naming};
 
-tokio::task_local! {
-    static CURRENT: Arc<Control>;
-}
+mod origin;
+mod presence;
+mod task;
+
+pub(crate) use origin::{Deadline, Home, Newcomer, Origin};
+pub(crate) use presence::{AtGate, Elsewhere, Present};
+pub use task::spawn;
+pub(crate) use task::{current, on_course, run_in_task};
 
 /// A thread of control while it is in one process; or the room of one that has left,
 /// which is kept for another and seen by nobody.
@@ -68,104 +69,6 @@ pub(crate) struct Here {
 
 /// Those that a control has started, and calls that it numbers by what they are.
 type Children = BTreeMap<String, u32>;
-
-/// How a control came to be in a process.
-pub(crate) enum Origin {
-    /// By a call of a session.
-    Called(Shared<RequestMeta>),
-    /// It began here.
-    Home(Box<Home>),
-}
-
-impl Origin {
-    /// Whose control it is. Whoever has no name yet began with the call that it handles here.
-    pub(crate) fn id(&self, process: &Process, method: &Method) -> ControlId {
-        let here = || process.satellite().expect(HAS_SATELLITE).name();
-        let (name, home) = match self {
-            Self::Called(meta) => (&meta.control, meta.stack.0.first()),
-            Self::Home(home) => (&home.name, None),
-        };
-        name.id(|| home.map_or_else(here, |home| process.controls().peer(*home)), method)
-    }
-
-    /// Which call of the control it is.
-    pub(crate) fn call(&self) -> Option<&CallPath> {
-        match self {
-            Self::Called(meta) => Some(&meta.path),
-            Self::Home(home) => home.call.as_ref(),
-        }
-    }
-
-    /// As what the call was sent, if anybody wanted to know of that.
-    pub(crate) fn departure(&self, process: &Process) -> Option<EventId> {
-        let Self::Called(meta) = self else { return None };
-        process.controls().departure(meta.stack.top()?, meta.left.sent)
-    }
-}
-
-/// A control that began in the process where it is.
-pub(crate) struct Home {
-    pub(crate) name: Name,
-    /// The call with which it began, if it was one from outside.
-    pub(crate) call: Option<CallPath>,
-}
-
-/// Until when, in virtual time, and what the handler was shown of it.
-#[derive(Clone, Copy)]
-pub(crate) struct Deadline {
-    pub(crate) due: VirtualTime,
-    pub(crate) shown: Option<Instant>,
-}
-
-impl Deadline {
-    /// So much of it is left now, for a control with this delay.
-    #[inline]
-    pub(crate) fn new(now: Now, delay: Delay, allowed: Duration) -> Self {
-        Self { due: (now.clock - delay) + allowed, shown: now.at.checked_add(allowed) }
-    }
-}
-
-/// Who begins to be in a process.
-pub(crate) struct Newcomer {
-    pub(crate) process: Process,
-    pub(crate) origin: Origin,
-    pub(crate) delay: Delay,
-    pub(crate) is_free: bool,
-    /// The call that brings it here.
-    pub(crate) method: Option<&'static Method>,
-    /// What it has of a deadline.
-    pub(crate) allowed: Duration,
-    /// What that means, if nothing stands in its way.
-    pub(crate) deadline: Option<Deadline>,
-    /// Its name, if somebody has asked for it.
-    pub(crate) named: Option<ControlId>,
-    /// Where a call that was given its context finds it again.
-    pub(crate) key: Key,
-    /// When it came.
-    pub(crate) since: RealTime,
-    /// Whether it is not in yet, until [`Control::is_in`].
-    pub(crate) is_outside: bool,
-}
-
-impl Newcomer {
-    /// A control that begins here without a call.
-    pub(crate) fn named(process: &Process, name: ControlId, delay: Delay, is_free: bool) -> Self {
-        let satellite = process.satellite().expect(HAS_SATELLITE);
-        Self {
-            process: process.clone(),
-            origin: Origin::Home(Box::new(Home { name: name.into(), call: None })),
-            delay,
-            is_free,
-            method: None,
-            allowed: DEADLINE_DEFAULT,
-            deadline: None,
-            named: None,
-            key: Key::unique(satellite.new_strand()),
-            since: satellite.now(),
-            is_outside: false,
-        }
-    }
-}
 
 impl Control {
     /// It is in the process as long as what this returns.
@@ -215,7 +118,7 @@ impl Control {
 
     /// Its name.
     pub(crate) fn id(&self) -> ControlId {
-        let method = || self.method.unwrap_or_else(|| naming::method("unknown"));
+        let method = || self.method.unwrap_or_else(|| methods::method("unknown"));
         let name = || self.here().origin.id(self.process(), method());
         self.named.get_or_init(name).clone()
     }
@@ -246,7 +149,7 @@ impl Control {
 
     /// Runs a future as this control.
     pub(crate) fn run<F: Future>(self: Arc<Self>, future: F) -> impl Future<Output = F::Output> {
-        CURRENT.scope(self, future)
+        task::CURRENT.scope(self, future)
     }
 
     #[inline]
@@ -461,112 +364,4 @@ impl Somebody for Control {
     }
 }
 
-/// A control is in the process. (Its end is not the end of the last pointer to it:
-/// that may be in the hands of somebody who has locked the satellite.)
-pub(crate) struct Present {
-    control: Option<Arc<Control>>,
-    seat: Option<Arc<Seat>>,
-}
-
-impl Deref for Present {
-    type Target = Arc<Control>;
-    #[inline]
-    fn deref(&self) -> &Arc<Control> {
-        self.control.as_ref().expect("it is there until it leaves")
-    }
-}
-
-impl Drop for Present {
-    fn drop(&mut self) {
-        let (Some(control), Some(seat)) = (self.control.take(), self.seat.take()) else { return };
-        let (key, strand) = (control.key, control.strand);
-        match seat.leave(control) {
-            Ok(here) => here.process.has_lost(key, strand, seat),
-            Err(control) => {
-                // For good: a call that it has started may end later.
-                control.elsewhere.fetch_add(1, Ordering::SeqCst);
-                control.process().has_lost(key, strand, seat);
-            }
-        }
-    }
-}
-
 const HAS_SATELLITE: &str = "without a satellite there are no controls";
-
-/// A control at a gate.
-pub(crate) struct AtGate {
-    arrival: Arrival,
-    elsewhere: Elsewhere<Arc<Control>>,
-}
-
-impl AtGate {
-    pub(crate) fn control(&self) -> &Arc<Control> {
-        &self.elsewhere.0
-    }
-
-    /// It goes on, now or when it may: that is this event.
-    pub(crate) async fn pass(self, event: impl FnOnce() -> EventKind + Send) {
-        let control = &self.elsewhere.0;
-        let (passed, _) = control.satellite().pass(control.visit(), self.arrival, event).await;
-        control.went_on(passed);
-    }
-}
-
-/// A control stands at a gate, waits for a response or sleeps.
-pub(crate) struct Elsewhere<C: Borrow<Control>>(C);
-
-impl<C: Borrow<Control>> Drop for Elsewhere<C> {
-    #[inline]
-    fn drop(&mut self) {
-        self.0.borrow().is_in();
-    }
-}
-
-/// The control of this task, wherever it is.
-pub(crate) fn current() -> Option<Arc<Control>> {
-    CURRENT.try_with(Arc::clone).ok()
-}
-
-/// The same, if what it does is recorded, shaken or follows a recording.
-pub(crate) fn on_course() -> Option<Arc<Control>> {
-    let on_course =
-        |control: &Arc<Control>| control.satellite().has_course().then(|| control.clone());
-    CURRENT.try_with(on_course).ok().flatten()
-}
-
-/// Starts a new control in this process, which takes over the delay of this one. Its
-/// name is the same in every run; a second child of one name gets a number. Without
-/// a session it is `tokio::spawn`.
-pub fn spawn<F>(name: &str, future: F) -> JoinHandle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    match current() {
-        Some(parent) => run_in_task(parent.child(name), Some(parent.id()), future),
-        None => tokio::spawn(future),
-    }
-}
-
-/// Runs a new control in a task of its own.
-pub(crate) fn run_in_task<F>(
-    control: Present,
-    by: Option<ControlId>,
-    future: F,
-) -> JoinHandle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    let start = control.arrive(|| Gate::Spawn, Captured::default);
-    let id = control.id();
-    let satellite = control.satellite().clone();
-    let all = async move {
-        start.pass(|| EventKind::Spawned { control: id.clone(), by }).await;
-        let output = control.clone().run(future).await;
-        let (satellite, delay) = (control.satellite(), control.delay());
-        satellite.happens(delay, || EventKind::Ended { control: id }).await;
-        output
-    };
-    satellite.spawn(all)
-}

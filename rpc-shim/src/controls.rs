@@ -18,7 +18,8 @@ use serde_json::{Map, Value};
 use crate::capture;
 use crate::deadlines::Deadlines;
 use crate::envelope::Hello;
-use crate::naming::{self, Likes, METHODS_MAX, Method, Name, Roots};
+use crate::methods::{self, METHODS_MAX, Method};
+use crate::naming::{self, Likes, Name, Roots};
 use crate::seats::Seats;
 
 /// How many connections are remembered. One that was forgotten is met again.
@@ -157,7 +158,7 @@ impl Controls {
     /// A method that is handled here.
     #[inline]
     pub(crate) fn handled(&self, name: &str) -> &'static Method {
-        let method = naming::method(name);
+        let method = methods::method(name);
         let (word, bit) = (&self.handled[method.nth / BITS], 1 << (method.nth % BITS));
         if word.load(Ordering::Relaxed) & bit == 0 {
             word.fetch_or(bit, Ordering::Relaxed);

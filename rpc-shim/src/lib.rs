@@ -50,6 +50,7 @@ mod deadlines;
 mod envelope;
 mod init;
 pub mod load_balance;
+mod methods;
 mod naming;
 mod point;
 mod pool;

@@ -9,21 +9,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use ddbx_protocol::{CallPath, ControlId, MethodName, PointLabel, ProcessIndex, ProcessName};
-use ddbx_satellite::logic::breakpoints::Groups;
+use ddbx_protocol::{CallPath, ControlId, PointLabel, ProcessIndex, ProcessName};
 use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
+
+use crate::methods::Method;
 
 /// How many different beginnings are counted. After that counting starts anew.
 const ROOTS_MAX: usize = 64 * 1024;
 
 /// In how many groups beginnings are counted where their names are only looked at.
 const LIKES: usize = 4 * 1024;
-
-/// How many methods are told apart.
-pub(crate) const METHODS_MAX: usize = 4 * 1024;
 
 /// How many labels of points a thread keeps.
 const LABELS_MAX: usize = 4 * 1024;
@@ -57,17 +54,6 @@ impl From<ControlId> for Name {
     fn from(id: ControlId) -> Self {
         Self::Known(id)
     }
-}
-
-/// A method, with all that calls of it need to know of its name. A program has as many as
-/// were written down, and they stay.
-#[derive(Debug)]
-pub(crate) struct Method {
-    pub(crate) name: MethodName,
-    /// Where breakpoints are looked out for.
-    pub(crate) groups: Groups,
-    /// Which of all.
-    pub(crate) nth: usize,
 }
 
 /// How many controls have begun in a process, by what they began with.
@@ -174,55 +160,8 @@ pub(crate) fn clean(name: &str) -> String {
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// How many methods a thread finds at once.
-const NEAR: usize = 16;
-
-/// All methods that were ever named.
-static METHODS: Mutex<BTreeMap<&str, &'static Method>> = Mutex::new(BTreeMap::new());
-
 thread_local! {
-    static NEAR_METHODS: RefCell<[Option<&'static Method>; NEAR]> = const { RefCell::new([None; NEAR]) };
     static LABELS: RefCell<BTreeMap<String, (PointLabel, ProcessIndex)>> = RefCell::default();
-}
-
-/// The method of this name. tarpc's names are identifiers and a dot.
-#[inline]
-pub(crate) fn method(name: &str) -> &'static Method {
-    // Names of methods mostly differ in their last letters.
-    let place = name.bytes().rev().take(3).fold(name.len(), |sum, byte| sum * 7 + byte as usize);
-    let found = NEAR_METHODS.try_with(|near| {
-        let mut near = near.borrow_mut();
-        let place = &mut near[place % NEAR];
-        match place {
-            Some(method) if method.name.as_str() == name => *method,
-            _ => *place.insert(find_method(name)),
-        }
-    });
-    found.unwrap_or_else(|_| find_method(name))
-}
-
-fn find_method(name: &str) -> &'static Method {
-    let mut methods = METHODS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(method) = methods.get(name) {
-        return method;
-    }
-    // A name that cannot be one is no reason to stop the program: it goes on under one like
-    // it. Names of another kind than those that were written down may not end.
-    let (name, nth) = match methods.len() {
-        METHODS_MAX.. => ("other", METHODS_MAX),
-        nth => (name, nth),
-    };
-    if let Some(method) = methods.get(name) {
-        return method;
-    }
-    let checked = MethodName::new(name).or_else(|_| MethodName::new(clean(name)));
-    let checked = checked.expect("a cleaned name");
-    let groups = Groups::of(checked.as_str());
-    let method: &'static Method = Box::leak(Box::new(Method { name: checked, groups, nth }));
-    let key =
-        if method.name.as_str() == name { method.name.as_str() } else { name.to_owned().leak() };
-    methods.insert(key, method);
-    method
 }
 
 /// The label of a point that is passed in a process, and whether that may be news.
@@ -291,6 +230,7 @@ mod tests {
     use ddbx_protocol::{MethodName, PointLabel};
 
     use super::*;
+    use crate::methods::method;
 
     #[test]
     fn names_tell_content_and_likes() {
@@ -320,18 +260,6 @@ mod tests {
         let sent = serde_json::to_string(&name).unwrap();
         let read: Name = serde_json::from_str(&sent).unwrap();
         assert_eq!(read.id(|| home, buy), id);
-    }
-
-    #[test]
-    fn a_method_is_named_once() {
-        let paper = method("News.paper");
-        assert_eq!(paper.name.as_str(), "News.paper");
-        assert!(std::ptr::eq(paper, method(&format!("News.{}", "paper"))));
-        let others = (0..200).map(|n| method(&format!("News.{n}")));
-        assert!(others.enumerate().all(|(n, method)| method.name.as_str() == format!("News.{n}")));
-        assert!(std::ptr::eq(paper, method("News.paper")));
-        assert_eq!(method("a b").name.as_str(), "a-b");
-        assert!(std::ptr::eq(method("a b"), method("a b")));
     }
 
     #[test]

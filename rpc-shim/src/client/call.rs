@@ -18,7 +18,8 @@ use super::{Answer, Client};
 use crate::control::{Caller, Control};
 use crate::deadlines::Now;
 use crate::envelope::{Left, Own, RequestMeta};
-use crate::naming::{self, Method};
+use crate::methods::{self, Method};
+use crate::naming;
 use crate::pool::Shared;
 
 pub(super) struct Call<'a> {
@@ -42,7 +43,7 @@ impl<'a> Call<'a> {
     ) -> (Self, bool) {
         let controls = client.process.controls();
         controls.made.fetch_add(1, Ordering::Relaxed);
-        let method = naming::method(request.name());
+        let method = methods::method(request.name());
         let visit = caller.map(|caller| caller.control.visit());
         let open = satellite.open_at(method.groups);
         let open = open.filter(|open| visit.is_none_or(|visit| visit.delay == Some(open.delay)));

@@ -12,7 +12,8 @@ use ddbx_satellite::driver::{Alarm, Floor};
 use ddbx_satellite::shelf::{Kept, Shelves};
 use serde::{Deserialize, Serialize};
 
-use crate::naming::{Method, Name};
+use crate::methods::Method;
+use crate::naming::Name;
 use crate::pool::{Pooled, Reused, Rooms};
 
 /// What travels with a request, and what its caller keeps of it.

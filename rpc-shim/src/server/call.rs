@@ -19,7 +19,7 @@ use crate::capture;
 use crate::control::{Control, Deadline, Origin, Present};
 use crate::deadlines::Now;
 use crate::envelope::{ResponseMeta, Traced, TracedResponse};
-use crate::naming::Method;
+use crate::methods::Method;
 use crate::pool::Room;
 use crate::process::Process;
 

@@ -1,0 +1,72 @@
+//! That a control is in a process, and what it does there: it runs, or stands at a gate, waits
+//! for a response or sleeps.
+
+use std::borrow::Borrow;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ddbx_protocol::EventKind;
+use ddbx_satellite::driver::Arrival;
+
+use super::Control;
+use crate::seats::Seat;
+
+/// A control is in the process. (Its end is not the end of the last pointer to it:
+/// that may be in the hands of somebody who has locked the satellite.)
+pub(crate) struct Present {
+    pub(super) control: Option<Arc<Control>>,
+    pub(super) seat: Option<Arc<Seat>>,
+}
+
+impl Deref for Present {
+    type Target = Arc<Control>;
+    #[inline]
+    fn deref(&self) -> &Arc<Control> {
+        self.control.as_ref().expect("it is there until it leaves")
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        let (Some(control), Some(seat)) = (self.control.take(), self.seat.take()) else { return };
+        let (key, strand) = (control.key, control.strand);
+        match seat.leave(control) {
+            Ok(here) => here.process.has_lost(key, strand, seat),
+            Err(control) => {
+                // For good: a call that it has started may end later.
+                control.elsewhere.fetch_add(1, Ordering::SeqCst);
+                control.process().has_lost(key, strand, seat);
+            }
+        }
+    }
+}
+
+/// A control at a gate.
+pub(crate) struct AtGate {
+    pub(super) arrival: Arrival,
+    pub(super) elsewhere: Elsewhere<Arc<Control>>,
+}
+
+impl AtGate {
+    pub(crate) fn control(&self) -> &Arc<Control> {
+        &self.elsewhere.0
+    }
+
+    /// It goes on, now or when it may: that is this event.
+    pub(crate) async fn pass(self, event: impl FnOnce() -> EventKind + Send) {
+        let control = &self.elsewhere.0;
+        let (passed, _) = control.satellite().pass(control.visit(), self.arrival, event).await;
+        control.went_on(passed);
+    }
+}
+
+/// A control stands at a gate, waits for a response or sleeps.
+pub(crate) struct Elsewhere<C: Borrow<Control>>(pub(super) C);
+
+impl<C: Borrow<Control>> Drop for Elsewhere<C> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.borrow().is_in();
+    }
+}
