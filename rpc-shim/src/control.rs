@@ -83,7 +83,11 @@ impl Control {
     /// Somebody takes the room.
     #[inline]
     pub(crate) fn enter(&mut self, new: Newcomer) {
-        self.strand = new.process.satellite().expect(HAS_SATELLITE).new_strand();
+        // Each has a number of its own; the room's first one is counted, the others follow.
+        self.strand = match self.strand {
+            StrandId(0) => new.process.satellite().expect(HAS_SATELLITE).new_strand(),
+            StrandId(last) => StrandId(last.wrapping_add(REUSED)),
+        };
         self.here = Some(Here { process: new.process, origin: new.origin });
         self.named = new.named.map_or_else(OnceLock::new, OnceLock::from);
         *self.delay.get_mut() = new.delay.as_nanos();
@@ -363,5 +367,8 @@ impl Somebody for Control {
         }
     }
 }
+
+/// Between the numbers of two that had the same room: more than are counted in a process.
+const REUSED: u64 = 1 << 40;
 
 const HAS_SATELLITE: &str = "without a satellite there are no controls";

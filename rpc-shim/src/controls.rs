@@ -56,6 +56,7 @@ pub(crate) struct Controls {
     pub(crate) recorded_ahead: AtomicI64,
     pub(crate) served: AtomicU64,
     pub(crate) made: AtomicU64,
+    /// Controls from outside that were named exactly; the others are counted by `likes`.
     from_outside: AtomicU64,
     connections: AtomicU32,
     /// What there was no room for.
@@ -94,10 +95,12 @@ impl Controls {
 
     /// The name of a control that begins here with this call, from outside.
     pub(crate) fn root<T: Serialize>(&self, home: &Handle, method: &Method, args: &T) -> Name {
-        self.from_outside.fetch_add(1, Ordering::Relaxed);
         let hash = self.hash(args);
         match home.has_course() {
-            true => lock(&self.roots).of_call(method, hash),
+            true => {
+                self.from_outside.fetch_add(1, Ordering::Relaxed);
+                lock(&self.roots).of_call(method, hash)
+            }
             false => self.likes.of_call(hash),
         }
     }
@@ -270,7 +273,7 @@ impl Report for Controls {
             in_flight: self.calls().len() as u64,
             served: self.served.load(Ordering::Relaxed),
             made: self.made.load(Ordering::Relaxed),
-            from_outside: self.from_outside.load(Ordering::Relaxed),
+            from_outside: self.from_outside.load(Ordering::Relaxed) + self.likes.counted(),
             breakpoints: Vec::new(),
             watched: shown,
             recorded: None,

@@ -25,9 +25,9 @@ pub use meta::{RequestMeta, ResponseMeta};
 const PLAIN: u8 = 255;
 const WITH_META: u8 = 254;
 
-// What comes after `WITH_META`.
-const MESSAGE: u8 = 0;
-const FAILURE: u8 = 1;
+// What comes after `WITH_META`. (0 and 1 were these before metadata was packed.)
+const MESSAGE: u8 = 2;
+const FAILURE: u8 = 3;
 
 const NOT_WRAPPED: &str = "not a ddbx envelope: the other end of this connection is not wrapped \
                            by ddbx; wrap both ends or none";

@@ -97,6 +97,11 @@ impl Likes {
         let nth = self.0[place as usize % LIKES].fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         Name::Root { hash, nth }
     }
+
+    /// How many have begun.
+    pub(crate) fn counted(&self) -> u64 {
+        self.0.iter().map(|count| u64::from(count.load(Ordering::Relaxed))).sum()
+    }
 }
 
 /// A child of a control; of one that handles a call, the child of that call.
