@@ -52,24 +52,14 @@ impl Queue {
         kind: EventKind,
         payload: Option<Box<Payload>>,
     ) -> EventNumber {
-        let mut waiting = self.lock();
-        let number = EventNumber(waiting.last.0 + 1);
-        waiting.last = number;
-        self.add(&mut waiting, Entry::Event(Moment { number, at, delay, kind, payload }));
-        number
+        self.next(&mut self.lock(), |number| Moment { number, at, delay, kind, payload })
     }
 
     /// The same, unless the log is over: then nothing happens.
     pub fn note_in_time(&self, at: RealTime, delay: Delay, kind: EventKind) -> Option<EventNumber> {
         let mut waiting = self.lock();
-        if waiting.is_over {
-            return None;
-        }
-        let number = EventNumber(waiting.last.0 + 1);
-        waiting.last = number;
-        let payload = None;
-        self.add(&mut waiting, Entry::Event(Moment { number, at, delay, kind, payload }));
-        Some(number)
+        let event = |number| Moment { number, at, delay, kind, payload: None };
+        (!waiting.is_over).then(|| self.next(&mut waiting, event))
     }
 
     /// It is emptied once more, and then the log is over.
@@ -99,6 +89,17 @@ impl Queue {
         if missing > 0 {
             taken.push(Entry::Gap(Gap { missing, why: Why::QueueFull }));
         }
+    }
+
+    fn next(
+        &self,
+        waiting: &mut Waiting,
+        event: impl FnOnce(EventNumber) -> Moment,
+    ) -> EventNumber {
+        waiting.last.0 += 1;
+        let number = waiting.last;
+        self.add(waiting, Entry::Event(event(number)));
+        number
     }
 
     fn add(&self, waiting: &mut Waiting, entry: Entry) -> bool {

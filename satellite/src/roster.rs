@@ -1,4 +1,4 @@
-//! What calls use again and again (see [`shelf`](crate::shelf)), and what can nevertheless
+//! What calls use again and again (see [`shelf`]), and what can nevertheless
 //! be looked through as a whole.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

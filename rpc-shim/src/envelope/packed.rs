@@ -27,29 +27,60 @@ const IS_NAMED: u8 = 4;
 /// What is wrong with bytes that are no metadata.
 const DAMAGED: &str = "what ddbx adds to a message is damaged, or of another version of ddbx";
 
+/// What every request has.
+const REQUEST: usize = 41;
+
+/// What nearly every request is: one process waits for it, and it is one from outside.
+const SHORT_REQUEST: usize = REQUEST + 8 + 4;
+
+/// What every response has, and nearly every response is.
+const RESPONSE: usize = 25;
+
 impl RequestMeta {
-    fn pack(&self) -> Bytes {
-        let (name, hash, nth) = match &self.control {
-            Name::Known(id) => (Some(id), 0, 0),
-            Name::Root { hash, nth } => (None, *hash, *nth),
+    /// Puts what every request has.
+    #[inline]
+    fn begin<const LENGTH: usize>(&self) -> Fixed<LENGTH> {
+        let (is_named, hash, nth) = match &self.control {
+            Name::Known(_) => (true, 0, 0),
+            Name::Root { hash, nth } => (false, *hash, *nth),
         };
-        let (stack, path) = (&*self.stack.0, self.path.numbers());
-        let mut fixed = Fixed::<41>::default();
+        let mut fixed = Fixed::default();
         fixed.put([flag(self.left.is_free, IS_FREE)
             | flag(self.hello.is_some(), INTRODUCES)
-            | flag(name.is_some(), IS_NAMED)]);
+            | flag(is_named, IS_NAMED)]);
         fixed.put(self.delay().as_nanos().to_le_bytes());
         fixed.put(self.remaining_nanos.to_le_bytes());
         fixed.put(self.left.sent.0.to_le_bytes());
         fixed.put(hash.to_le_bytes());
         fixed.put(nth.to_le_bytes());
         // Neither can be longer than this.
-        fixed.put((stack.len() as u16).to_le_bytes());
-        fixed.put((path.len() as u16).to_le_bytes());
-        let mut bytes = Bytes::from_slice(&fixed.bytes);
+        fixed.put((self.stack.0.len() as u16).to_le_bytes());
+        fixed.put((self.path.numbers().len() as u16).to_le_bytes());
+        fixed
+    }
+
+    /// As nearly every request is written, in one place.
+    #[inline]
+    fn pack_short(&self) -> Option<[u8; SHORT_REQUEST]> {
+        match (&*self.stack.0, self.path.numbers(), &self.control, &self.hello) {
+            ([process], [nth], Name::Root { .. }, None) => {
+                let mut fixed = self.begin();
+                fixed.put(process.0.to_le_bytes());
+                fixed.put(nth.to_le_bytes());
+                Some(fixed.bytes)
+            }
+            _ => None,
+        }
+    }
+
+    fn pack(&self) -> Bytes {
+        let mut bytes = Bytes::from_slice(&self.begin::<REQUEST>().bytes);
+        let (stack, path) = (&self.stack.0, self.path.numbers());
         stack.iter().for_each(|process| bytes.extend_from_slice(&process.0.to_le_bytes()));
         path.iter().for_each(|nth| bytes.extend_from_slice(&nth.to_le_bytes()));
-        name.into_iter().for_each(|name| put_text(&mut bytes, name.as_str()));
+        if let Name::Known(name) = &self.control {
+            put_text(&mut bytes, name.as_str());
+        }
         if let Some(hello) = &self.hello {
             put_text(&mut bytes, hello.name.as_str());
             bytes.extend_from_slice(&hello.connection.to_le_bytes());
@@ -98,13 +129,18 @@ impl RequestMeta {
 }
 
 impl ResponseMeta {
-    fn pack(&self) -> Bytes {
-        let mut fixed = Fixed::<25>::default();
+    #[inline]
+    fn begin(&self) -> [u8; RESPONSE] {
+        let mut fixed = Fixed::default();
         fixed.put([flag(self.is_free, IS_FREE) | flag(self.name.is_some(), INTRODUCES)]);
         fixed.put(self.delay.as_nanos().to_le_bytes());
         fixed.put(self.from.0.to_le_bytes());
         fixed.put(self.sent.0.to_le_bytes());
-        let mut bytes = Bytes::from_slice(&fixed.bytes);
+        fixed.bytes
+    }
+
+    fn pack(&self) -> Bytes {
+        let mut bytes = Bytes::from_slice(&self.begin());
         self.name.iter().for_each(|name| put_text(&mut bytes, name.as_str()));
         bytes
     }
@@ -211,7 +247,10 @@ struct Request<S, N, P, H> {
 impl Serialize for RequestMeta {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if !serializer.is_human_readable() {
-            return serializer.serialize_bytes(&self.pack());
+            return match self.pack_short() {
+                Some(bytes) => serializer.serialize_bytes(&bytes),
+                None => serializer.serialize_bytes(&self.pack()),
+            };
         }
         let request = Request {
             stack: &self.stack,
@@ -259,7 +298,10 @@ struct Response<N> {
 impl Serialize for ResponseMeta {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if !serializer.is_human_readable() {
-            return serializer.serialize_bytes(&self.pack());
+            return match &self.name {
+                None => serializer.serialize_bytes(&self.begin()),
+                Some(_) => serializer.serialize_bytes(&self.pack()),
+            };
         }
         let Self { delay, is_free, from, sent, name } = self;
         let (delay, is_free, from, sent) = (*delay, *is_free, *from, *sent);
@@ -327,6 +369,15 @@ mod tests {
             name: ProcessName::new("stock").ok(),
         };
         assert_eq!(ResponseMeta::unpack(&meta.pack()), Some(meta));
+    }
+
+    #[test]
+    fn what_is_short_is_written_alike() {
+        let mut meta = request(Name::Root { hash: 11, nth: 2 }, None);
+        assert!(meta.pack_short().is_none(), "two processes wait for it");
+        let inside = meta.edit().unwrap();
+        (inside.stack, inside.path) = (Stack::home(ProcessIndex(7)), CallPath::root(3));
+        assert_eq!(meta.pack_short().unwrap()[..], meta.pack()[..]);
     }
 
     #[test]
