@@ -1,7 +1,6 @@
 //! A call arrives and its response leaves: the server's half of the shim, made like the
 //! client's.
 
-use std::future::ready;
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
@@ -9,8 +8,6 @@ use std::time::Instant;
 
 use ddbx_protocol::{CallPath, ConnectionId, EventKind, ProcessIndex};
 use ddbx_satellite::driver::Handle;
-use futures::TryFutureExt as _;
-use futures::future::Either;
 use serde::Serialize;
 use tarpc::server::Serve;
 use tarpc::{RequestName, ServerError, context};
@@ -45,15 +42,15 @@ where
         Self { service, process }
     }
 
-    // Not an async function, and likewise below: what such a one is given takes its room
-    // twice, and the futures of handlers are moved about.
+    // Not an async function: what such a one is given takes its room twice, and the futures
+    // of handlers are moved about.
     #[expect(clippy::manual_async_fn, reason = "see above")]
     fn serve_in_session(
         (process, service): (Process, S),
         mut ctx: context::Context,
         meta: Option<Shared<RequestMeta>>,
         request: S::Req,
-    ) -> impl Future<Output = Result<TracedResponse<S::Resp>, ServerError>> {
+    ) -> impl Future<Output = TracedResponse<S::Resp>> {
         async move {
             let (mut call, deadline) = Self::arrives(process, &ctx, meta, &request);
             let Deadline { due, shown } = match deadline {
@@ -74,7 +71,7 @@ where
                 Err(outcome) => call.ends(outcome, handler, call.deadline(due, alarm)).await,
             };
             dropped.disarm();
-            Ok(call.answer(end))
+            call.answer(end)
         }
     }
 
@@ -173,36 +170,31 @@ where
     type Req = TracedRequest<S::Req>;
     type Resp = TracedResponse<S::Resp>;
 
-    fn serve(
+    async fn serve(
         self,
         mut ctx: context::Context,
         request: Self::Req,
-    ) -> impl Future<Output = Result<Self::Resp, ServerError>> {
-        let Self { service, process } = self;
+    ) -> Result<Self::Resp, ServerError> {
         let (meta, body) = match request {
             Traced::Plain(body) => (None, body),
             Traced::With(meta, body) => (Some(meta), body),
-            Traced::Failed(..) => {
-                let refused = call::ended(io::ErrorKind::InvalidData, NO_REQUEST);
-                return Either::Right(Either::Left(Either::Left(ready(Err(refused)))));
-            }
+            Traced::Failed(..) => return Err(call::ended(io::ErrorKind::InvalidData, NO_REQUEST)),
         };
+        let Self { service, process } = self;
         match process.satellite().map(Handle::is_in_order) {
-            Some(false) => {
-                Either::Left(Self::serve_in_session((process, service), ctx, meta, body))
-            }
+            Some(false) => Ok(Self::serve_in_session((process, service), ctx, meta, body).await),
             Some(true) => {
                 let satellite = process.satellite().expect(IN_SESSION).clone();
-                let serves = Self::serve_in_session((process, service), ctx, meta, body);
-                let serves = async move { satellite.run(pin!(serves)).await };
-                Either::Right(Either::Left(Either::Right(Box::pin(serves))))
+                let mut call =
+                    Box::pin(Self::serve_in_session((process, service), ctx, meta, body));
+                Ok(satellite.run(call.as_mut()).await)
             }
             None => {
                 // A client in a session has told tarpc another deadline than its own.
                 let remaining = meta.map(|meta| meta.remaining());
                 let due = remaining.and_then(|remaining| Instant::now().checked_add(remaining));
                 ctx.deadline = due.unwrap_or(ctx.deadline);
-                Either::Right(Either::Right(service.serve(ctx, body).map_ok(Traced::Plain)))
+                service.serve(ctx, body).await.map(Traced::Plain)
             }
         }
     }
