@@ -28,7 +28,7 @@ mod task;
 pub(crate) use origin::{Deadline, Home, Newcomer, Origin};
 pub(crate) use presence::{AtGate, Elsewhere, Present};
 pub use task::spawn;
-pub(crate) use task::{current, on_course, run_in_task};
+pub(crate) use task::{as_control, current, on_course, run_in_task};
 
 /// A thread of control while it is in one process; or the room of one that has left,
 /// which is kept for another and seen by nobody.
@@ -138,6 +138,7 @@ impl Control {
     }
 
     /// Whether the caller has said who it is, and waits for the same.
+    #[inline]
     pub(crate) fn was_introduced(&self) -> bool {
         matches!(&self.here().origin, Origin::Called(meta) if meta.hello.is_some())
     }
@@ -145,7 +146,7 @@ impl Control {
     /// The control of this task, or of the handler that a context was given to, if
     /// it is in this process.
     pub(crate) fn of_call(process: &Process, ctx: &tarpc::context::Context) -> Option<Caller> {
-        let own = current().filter(|control| control.process().is(process));
+        let own = task::current_if(|control| control.process().is(process));
         let own = own.map(|control| Caller { control, is_in_its_task: true });
         let of_context = || process.controls().seats.find(Key::of(ctx));
         own.or_else(|| Some(Caller { control: of_context()?, is_in_its_task: false }))
@@ -153,7 +154,7 @@ impl Control {
 
     /// Runs a future as this control.
     pub(crate) fn run<F: Future>(self: Arc<Self>, future: F) -> impl Future<Output = F::Output> {
-        task::CURRENT.scope(self, future)
+        task::Run::new(self, future)
     }
 
     #[inline]
@@ -189,7 +190,7 @@ impl Control {
         Visit {
             who: self,
             delay: Some(self.delay()),
-            is_free: self.is_free.load(Ordering::Relaxed),
+            is_free: self.is_free(),
             inside: Some(self.strand),
         }
     }
@@ -198,6 +199,10 @@ impl Control {
     pub(crate) fn went_on(&self, passed: Passed) {
         self.delay.store(passed.delay.as_nanos(), Ordering::Release);
         self.is_free_from_now_on(passed.is_free);
+    }
+
+    pub(crate) fn is_free(&self) -> bool {
+        self.is_free.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_free_from_now_on(&self, is_free: bool) {
@@ -219,10 +224,16 @@ impl Control {
         self.satellite().inside(self.delay(), || self.inside());
     }
 
-    /// Until this is dropped it does not wait inside the program.
+    /// Until [`Self::is_in`] is said once more it does not wait inside the program.
+    #[inline]
+    pub(crate) fn is_elsewhere(&self) {
+        self.elsewhere.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The same, until this is dropped.
     #[inline]
     pub(crate) fn elsewhere<C: Borrow<Self>>(control: C) -> Elsewhere<C> {
-        control.borrow().elsewhere.fetch_add(1, Ordering::SeqCst);
+        control.borrow().is_elsewhere();
         Elsewhere(control)
     }
 
@@ -243,6 +254,16 @@ impl Control {
 
     fn deadline(&self) -> Option<&Deadline> {
         self.deadline_at_once.as_ref().or_else(|| self.deadline_later.get())
+    }
+
+    /// When its deadline passes.
+    pub(crate) fn due(&self) -> VirtualTime {
+        self.deadline().map_or_else(|| self.comes_due(), |deadline| deadline.due)
+    }
+
+    /// While it stands before its handler it has been shown no deadline yet.
+    fn comes_due(&self) -> VirtualTime {
+        (self.since - self.delay()) + self.allowed
     }
 
     /// What is left, in virtual time, of a deadline that a context shows.
@@ -274,7 +295,7 @@ impl Control {
     pub(crate) fn timer(&self, due: VirtualTime, gate: Gate) -> TimerOf<'_> {
         // A deadline is not free: it must not overtake what it waits for, which may
         // be held for reasons of its own.
-        let is_free = gate == Gate::Sleep && self.is_free.load(Ordering::Relaxed);
+        let is_free = gate == Gate::Sleep && self.is_free();
         TimerOf { who: self, delay: self.delay(), due, gate, is_free }
     }
 
@@ -304,7 +325,7 @@ impl Control {
     /// A control that this one starts.
     pub(crate) fn child(&self, name: &str) -> Present {
         let id = naming::child(&self.id(), self.call(), name, &mut self.children());
-        let is_free = self.is_free.load(Ordering::Relaxed);
+        let is_free = self.is_free();
         Self::begin(Newcomer::named(self.process(), id, self.delay(), is_free))
     }
 
@@ -317,15 +338,13 @@ impl Control {
     /// The call that it handles, if it handles one.
     pub(crate) fn in_flight(&self) -> Option<InFlight> {
         let now = self.satellite().now();
-        // While it stands before its handler it has been shown no deadline yet.
-        let comes_due = (self.since - self.delay()) + self.allowed;
         Some(InFlight {
             method: self.method?.name.clone(),
             control: self.id(),
             depth: u32::try_from(self.stack().0.len() - 1).unwrap_or(u32::MAX),
             age: now.since(self.since),
             delay: self.delay(),
-            due: self.deadline().map_or(comes_due, |deadline| deadline.due),
+            due: self.due(),
             now,
         })
     }

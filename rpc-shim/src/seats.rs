@@ -49,11 +49,9 @@ pub(crate) struct Seats {
 pub(crate) struct Seat(Mutex<Seated>);
 
 #[derive(Default)]
-enum Seated {
-    #[default]
-    Nobody,
-    Kept(Arc<Control>),
-    Present(Arc<Control>),
+struct Seated {
+    control: Arc<Control>,
+    is_present: bool,
 }
 
 thread_local! {
@@ -103,8 +101,9 @@ impl Seats {
     pub(crate) fn all(&self) -> Vec<Arc<Control>> {
         let mut all = Vec::new();
         self.roster.for_each(|seat| {
-            if let Seated::Present(control) = &*seat.lock() {
-                all.push(control.clone());
+            let seated = seat.lock();
+            if seated.is_present {
+                all.push(seated.control.clone());
             }
         });
         all
@@ -118,36 +117,32 @@ impl Seats {
 impl Seat {
     /// Somebody takes it. From now on that one is seen by whoever looks at all seats; and
     /// whoever has looked before has said why before, so it sees that.
+    #[inline]
     pub(crate) fn take(&self, new: Newcomer) -> Arc<Control> {
         let mut seated = self.lock();
-        let mut control = match mem::take(&mut *seated) {
-            Seated::Kept(room) => room,
-            _ => Arc::default(),
-        };
-        match Arc::get_mut(&mut control) {
+        match Arc::get_mut(&mut seated.control) {
             Some(room) => room.enter(new),
             None => {
                 // Whoever has looked at the last one is not done yet.
                 let mut room = Control::default();
                 room.enter(new);
-                control = Arc::new(room);
+                seated.control = Arc::new(room);
             }
         }
-        *seated = Seated::Present(control.clone());
-        control
+        seated.is_present = true;
+        seated.control.clone()
     }
 
     /// A control leaves: its room is kept if nobody else still needs what is in it, which
     /// is returned then.
-    pub(crate) fn leave(&self, mut control: Arc<Control>) -> Result<Here, Arc<Control>> {
+    #[inline]
+    pub(crate) fn leave(&self, control: Arc<Control>) -> Result<Here, Arc<Control>> {
         let mut seated = self.lock();
-        *seated = Seated::Nobody;
-        match Arc::get_mut(&mut control).and_then(Control::leave) {
-            Some(here) => {
-                *seated = Seated::Kept(control);
-                Ok(here)
-            }
-            None => Err(control),
+        seated.is_present = false;
+        drop(control);
+        match Arc::get_mut(&mut seated.control).and_then(Control::leave) {
+            Some(here) => Ok(here),
+            None => Err(mem::take(&mut seated.control)),
         }
     }
 

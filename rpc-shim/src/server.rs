@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use ddbx_protocol::{CallPath, ConnectionId, EventKind, ProcessIndex};
 use ddbx_satellite::driver::Handle;
+use futures::future::Either;
 use serde::Serialize;
 use tarpc::server::Serve;
 use tarpc::{RequestName, ServerError, context};
@@ -20,9 +21,12 @@ use crate::process::Process;
 use crate::seats::Key;
 
 mod call;
+mod handling;
 
-pub(crate) use call::is_deadline;
-use call::{Call, Dropped};
+use call::Call;
+use handling::Handling;
+use handling::ended;
+pub(crate) use handling::is_deadline;
 
 const NO_REQUEST: &str = "ddbx: the other end called with an answer";
 
@@ -42,36 +46,31 @@ where
         Self { service, process }
     }
 
-    // Not an async function: what such a one is given takes its room twice, and the futures
-    // of handlers are moved about.
-    #[expect(clippy::manual_async_fn, reason = "see above")]
-    fn serve_in_session(
-        (process, service): (Process, S),
+    /// What few calls are.
+    async fn serve_later(
+        service: S,
         mut ctx: context::Context,
-        meta: Option<Shared<RequestMeta>>,
-        request: S::Req,
-    ) -> impl Future<Output = TracedResponse<S::Resp>> {
-        async move {
-            let (mut call, deadline) = Self::arrives(process, &ctx, meta, &request);
-            let Deadline { due, shown } = match deadline {
-                Some(deadline) => deadline,
-                None => Box::pin(call.enters(&request)).await,
-            };
-            let call = &call;
-            // The handler sees the deadline that it would have seen.
-            ctx.deadline = shown.unwrap_or(ctx.deadline);
-            let mut handler = pin!(call.control.clone().run(service.serve(ctx, request)));
-            // Dropped before the handler is: whoever waits for what that has locked gets it
-            // after this event.
-            let dropped = Dropped(call);
-            let mut alarm = None;
-            let outcome = call.handled(handler.as_mut(), &mut alarm, due).await;
-            let end = match call.ends_at_once(outcome) {
-                Ok(end) => end,
-                Err(outcome) => call.ends(outcome, handler, call.deadline(due, alarm)).await,
-            };
-            dropped.disarm();
-            call.answer(end)
+        call: Later<S::Req>,
+    ) -> Result<TracedResponse<S::Resp>, ServerError> {
+        match call {
+            Later::Refused => Err(ended(io::ErrorKind::InvalidData, NO_REQUEST)),
+            Later::Arrived(mut arrived, request) => {
+                let deadline = match arrived.deadline {
+                    Some(deadline) => deadline,
+                    None => arrived.call.enters(arrived.is_from_outside, &request).await,
+                };
+                ctx.deadline = deadline.shown.unwrap_or(ctx.deadline);
+                Handling::of(arrived.call, service.serve(ctx, request)).await
+            }
+            Later::InOrder(process, meta, request) => {
+                let satellite = process.satellite().expect(IN_SESSION).clone();
+                let arrives = async move {
+                    let arrived = Self::arrives(process, &ctx, meta, &request);
+                    let call = Later::Arrived(arrived, request);
+                    Box::pin(Self::serve_later(service, ctx, call)).await
+                };
+                satellite.run(pin!(arrives)).await
+            }
         }
     }
 
@@ -83,7 +82,7 @@ where
         ctx: &context::Context,
         meta: Option<Shared<RequestMeta>>,
         request: &S::Req,
-    ) -> (Call, Option<Deadline>) {
+    ) -> Arrived {
         let (satellite, controls) = (process.satellite().expect(IN_SESSION), process.controls());
         let now = Now::of(satellite);
         controls.served.fetch_add(1, Ordering::Relaxed);
@@ -130,11 +129,11 @@ where
             process,
         };
         let is_from_outside = delay.is_none();
-        let control = Control::begin(new);
+        let present = Control::begin(new);
         if deadline.is_some() {
-            control.is_seen_inside();
+            present.is_seen_inside();
         }
-        (Call { control, is_from_outside, args: None }, deadline)
+        Arrived { call: Call::new(present), deadline, is_from_outside }
     }
 
     /// Another process calls, over a connection that may be new.
@@ -160,6 +159,24 @@ where
     }
 }
 
+/// A call that has arrived.
+struct Arrived {
+    call: Call,
+    /// Its deadline, if it is in: nothing stood in its way.
+    deadline: Option<Deadline>,
+    is_from_outside: bool,
+}
+
+/// A call that does not come in at once.
+enum Later<Req> {
+    /// It waits until it may.
+    Arrived(Arrived, Req),
+    /// Others wait while it runs.
+    InOrder(Process, Option<Shared<RequestMeta>>, Req),
+    /// It is none.
+    Refused,
+}
+
 const IN_SESSION: &str = "only a process of a session comes here";
 
 impl<S: Serve> Serve for Server<S>
@@ -170,32 +187,42 @@ where
     type Req = TracedRequest<S::Req>;
     type Resp = TracedResponse<S::Resp>;
 
-    async fn serve(
+    // Not an async function: tarpc calls it when the handler is to run, so what nearly all
+    // calls are is known here, and only what is left of them is a future.
+    fn serve(
         self,
         mut ctx: context::Context,
         request: Self::Req,
-    ) -> Result<Self::Resp, ServerError> {
-        let (meta, body) = match request {
-            Traced::Plain(body) => (None, body),
-            Traced::With(meta, body) => (Some(meta), body),
-            Traced::Failed(..) => return Err(call::ended(io::ErrorKind::InvalidData, NO_REQUEST)),
-        };
+    ) -> impl Future<Output = Result<Self::Resp, ServerError>> {
         let Self { service, process } = self;
-        match process.satellite().map(Handle::is_in_order) {
-            Some(false) => Ok(Self::serve_in_session((process, service), ctx, meta, body).await),
-            Some(true) => {
-                let satellite = process.satellite().expect(IN_SESSION).clone();
-                let mut call =
-                    Box::pin(Self::serve_in_session((process, service), ctx, meta, body));
-                Ok(satellite.run(call.as_mut()).await)
+        let (meta, body) = match request {
+            Traced::Plain(body) => (None, Some(body)),
+            Traced::With(meta, body) => (Some(meta), Some(body)),
+            Traced::Failed(..) => (None, None),
+        };
+        let later = match (process.satellite().map(Handle::is_in_order), body) {
+            (_, None) => Later::Refused,
+            (Some(true), Some(body)) => Later::InOrder(process, meta, body),
+            (Some(false), Some(body)) => {
+                let arrived = Self::arrives(process, &ctx, meta, &body);
+                match arrived.deadline {
+                    Some(deadline) => {
+                        // The handler sees the deadline that it would have seen.
+                        ctx.deadline = deadline.shown.unwrap_or(ctx.deadline);
+                        let handler = service.serve(ctx, body);
+                        return Either::Left(Handling::of(arrived.call, handler));
+                    }
+                    None => Later::Arrived(arrived, body),
+                }
             }
-            None => {
+            (None, Some(body)) => {
                 // A client in a session has told tarpc another deadline than its own.
                 let remaining = meta.map(|meta| meta.remaining());
                 let due = remaining.and_then(|remaining| Instant::now().checked_add(remaining));
                 ctx.deadline = due.unwrap_or(ctx.deadline);
-                service.serve(ctx, body).await.map(Traced::Plain)
+                return Either::Left(Handling::plain(service.serve(ctx, body)));
             }
-        }
+        };
+        Either::Right(Box::pin(Self::serve_later(service, ctx, later)))
     }
 }

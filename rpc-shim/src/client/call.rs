@@ -1,50 +1,61 @@
 //! A call of a session, as its caller sees it.
 
-use std::mem;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 
 use ddbx_protocol::{
     CallId, CallPath, ControlId, End, EventKind, EventNumber, Gate, RealTime, RpcEvent, Stack,
 };
-use ddbx_satellite::driver::{
-    Alarm, Armed, Arrival, Handle, Open, Passed, SetAlarm, Somebody, Step, TimerOf, Visit,
-};
+use ddbx_satellite::driver::{Captured, Handle, Open, Passed, Somebody, TimerOf, Visit};
+use futures::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
-use tarpc::client::RpcError;
 use tarpc::{RequestName, context};
 
 use super::{Answer, Client};
-use crate::control::{Caller, Control};
+use crate::capture;
+use crate::control::Control;
+use crate::controls::Controls;
 use crate::deadlines::Now;
 use crate::envelope::{Left, Own, RequestMeta};
 use crate::methods::{self, Method};
 use crate::naming;
 use crate::pool::Shared;
 
+/// A call until it is over. If it is dropped before, it is given up.
 pub(super) struct Call<'a> {
+    pub(super) who: Who<'a>,
+    /// Its arguments, for a breakpoint where it comes back.
+    args: Option<Box<Value>>,
+    is_over: bool,
+}
+
+/// Which call it is.
+#[derive(Clone)]
+pub(super) struct Who<'a> {
     pub(super) satellite: &'a Handle,
     /// None from outside.
-    control: Option<&'a Control>,
+    control: Option<Arc<Control>>,
     /// What it shares with its request.
     pub(super) meta: Shared<RequestMeta>,
-    /// Its arguments, for a breakpoint where it comes back.
-    pub(super) args: Option<Box<Value>>,
 }
 
 impl<'a> Call<'a> {
     /// A call begins. If nothing stands in its way it has left with that, which is what is
     /// said second.
+    #[inline]
     pub(super) fn begin<Req: RequestName + Serialize, Resp>(
-        client: &'a Client<Req, Resp>,
-        (satellite, caller): (&'a Handle, Option<&'a Caller>),
+        client: &Client<Req, Resp>,
+        satellite: &'a Handle,
         (ctx, now): (&context::Context, Now),
         request: &Req,
     ) -> (Self, bool) {
+        let caller = Control::of_call(&client.process, ctx);
         let controls = client.process.controls();
         controls.made.fetch_add(1, Ordering::Relaxed);
         let method = methods::method(request.name());
-        let visit = caller.map(|caller| caller.control.visit());
+        let visit = caller.as_ref().map(|caller| caller.control.visit());
         let open = satellite.open_at(method.groups);
         let open = open.filter(|open| visit.is_none_or(|visit| visit.delay == Some(open.delay)));
         let left = open.map(|Open { delay, .. }| Left {
@@ -60,7 +71,7 @@ impl<'a> Call<'a> {
         };
         // What is left of the deadline is read before anything can hold the call: from
         // here on only virtual time counts.
-        let remaining = match caller {
+        let remaining = match &caller {
             Some(caller) => caller.control.remaining(ctx.deadline, now),
             None => {
                 let (shown, floor) = (now.clock_at(ctx.deadline), satellite.floor());
@@ -69,7 +80,7 @@ impl<'a> Call<'a> {
         };
         let of = satellite.process();
         let meta = Shared::new(of, |meta: &mut RequestMeta| {
-            match caller {
+            match &caller {
                 Some(caller) => {
                     meta.control = caller.control.id().into();
                     meta.path = caller.next_call(method, request);
@@ -95,31 +106,46 @@ impl<'a> Call<'a> {
                 }
             }
         });
-        let control = caller.map(|caller| &*caller.control);
-        let mut call = Self { satellite, control, meta, args: None };
-        let sent = open.and_then(|open| satellite.pass_open(open, || call.departure()));
+        let control = caller.map(|caller| caller.control);
+        if let Some(control) = &control {
+            control.is_elsewhere();
+        }
+        let who = Who { satellite, control, meta };
+        let mut call = Self { who, args: None, is_over: false };
+        let sent = open.and_then(|open| satellite.pass_open(open, || call.who.departure()));
         if let Some(sent) = sent.filter(|sent| *sent != EventNumber::default()) {
             call.edit(|meta| meta.left.sent = sent);
         }
         (call, sent.is_some())
     }
 
-    fn own(&self) -> &Own {
-        self.meta.own.as_ref().expect("this is its caller")
-    }
-
-    pub(super) fn method(&self) -> &'static Method {
-        self.own().method
-    }
-
-    pub(super) fn id(&self) -> CallId {
-        CallId { control: Somebody::id(self), path: self.meta.path.clone() }
+    /// It leaves when it may. A breakpoint may want to see it.
+    pub(super) async fn leaves<Req: Serialize>(&mut self, controls: &Controls, request: &Req) {
+        let satellite = self.who.satellite;
+        if satellite.is_replay() {
+            self.find().await;
+        }
+        let who = &self.who;
+        let args = || Some(capture::args(controls, request));
+        let seen = || Captured { args: args(), result: None };
+        let from_outside = Visit { who, delay: None, is_free: false, inside: None };
+        let visit = who.control.as_deref().map_or(from_outside, Control::visit);
+        let arrival = satellite.arrive(visit, || who.gate(RpcEvent::Call), seen);
+        let kept = satellite.meets(|| who.gate(RpcEvent::Resume)).then(args).flatten();
+        let (passed, sent) = satellite.pass(visit, arrival, || who.departure()).await;
+        let Passed { delay, is_free } = passed;
+        if let Some(control) = &who.control {
+            control.went_on(passed);
+        }
+        self.args = kept.map(Box::new);
+        let at = satellite.now() - delay;
+        self.edit(|meta| meta.left = Left { at, delay, is_free, sent });
     }
 
     /// In a replay: which of the recorded calls it is.
-    pub(super) async fn find(&mut self) {
-        let Some(control) = self.control else { return };
-        let find = || self.satellite.like(control.call(), &self.departure());
+    async fn find(&mut self) {
+        let Who { satellite, control: Some(control), .. } = &self.who else { return };
+        let find = || satellite.like(control.call(), &self.who.departure());
         let mut found = find();
         if found.as_ref().is_some_and(|like| !like.is_same) {
             // It may be another one that is begun beside it: that one comes first.
@@ -133,7 +159,96 @@ impl<'a> Call<'a> {
 
     /// Before its request has been made.
     fn edit(&mut self, change: impl FnOnce(&mut RequestMeta)) {
-        change(self.meta.edit().expect("its request shares it later"));
+        change(self.who.meta.edit().expect("its request shares it later"));
+    }
+
+    /// It comes back, if nothing stands in its way and nobody wants to see it.
+    #[inline]
+    pub(super) fn is_back_at_once(
+        &self,
+        passed: Passed,
+        returned: impl FnOnce() -> EventKind,
+    ) -> bool {
+        let open = self.who.satellite.open_at(self.who.method().groups);
+        let open = open.filter(|open| open.delay == passed.delay);
+        open.is_some_and(|open| self.who.satellite.pass_open(open, returned).is_some())
+    }
+
+    /// The same when it may.
+    pub(super) fn comes_back(
+        &self,
+        passed: Passed,
+        result: impl FnOnce() -> Value,
+        returned: EventKind,
+    ) -> BoxFuture<'a, Passed> {
+        let who = self.who.clone();
+        let seen = || Captured { args: self.args.as_deref().cloned(), result: Some(result()) };
+        let of_return = || who.gate(RpcEvent::Resume);
+        let arrival = who.satellite.arrive(who.visit(passed), of_return, seen);
+        Box::pin(
+            async move { who.satellite.pass(who.visit(passed), arrival, move || returned).await.0 },
+        )
+    }
+
+    /// Its deadline passes.
+    pub(super) fn expires(&self) -> BoxFuture<'a, Passed> {
+        let who = self.who.clone();
+        Box::pin(async move {
+            let Left { at, delay, is_free, .. } = who.meta.left;
+            let due = at + who.meta.remaining();
+            let timer = TimerOf { who: &who, delay, due, gate: Gate::Deadline, is_free: false };
+            let mut deadline = match who.satellite.set_own(&who.own().alarm, who.due()) {
+                Some(alarm) => who.satellite.armed(timer, alarm),
+                None => who.satellite.arm(timer),
+            };
+            let expires = || EventKind::DeadlineExpired { call: who.id(), end: End::Caller };
+            Passed { delay: deadline.fired(expires).await, is_free }
+        })
+    }
+
+    /// Its caller goes on.
+    #[inline]
+    pub(super) fn is_over(&mut self, passed: Passed) {
+        self.is_over = true;
+        if let Some(control) = &self.who.control {
+            control.wake(self.who.meta.left.at, passed.delay);
+            control.is_free_from_now_on(passed.is_free);
+        }
+    }
+}
+
+impl Drop for Call<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let who = &self.who;
+        who.own().alarm.unset();
+        if !self.is_over {
+            let cancelled = || EventKind::Cancelled { call: who.id(), end: End::Caller };
+            who.satellite.note(who.meta.left.delay, cancelled);
+        }
+        if let Some(control) = &who.control {
+            control.is_in();
+        }
+    }
+}
+
+impl Who<'_> {
+    #[inline]
+    fn own(&self) -> &Own {
+        self.meta.own.as_ref().expect("this is its caller")
+    }
+
+    #[inline]
+    fn method(&self) -> &'static Method {
+        self.own().method
+    }
+
+    pub(super) fn id(&self) -> CallId {
+        CallId { control: Somebody::id(self), path: self.meta.path.clone() }
+    }
+
+    fn gate(&self, event: RpcEvent) -> Gate {
+        Gate::Rpc(event, self.method().name.clone())
     }
 
     fn departure(&self) -> EventKind {
@@ -141,96 +256,47 @@ impl<'a> Call<'a> {
         EventKind::CallSent { call: self.id(), method: method.name.clone(), content: *content }
     }
 
-    pub(super) fn gate(&self, event: RpcEvent) -> Gate {
-        Gate::Rpc(event, self.method().name.clone())
+    /// It comes back to its caller.
+    fn visit(&self, Passed { delay, is_free }: Passed) -> Visit<'_> {
+        Visit { who: self, delay: Some(delay), is_free, inside: None }
     }
 
-    pub(super) fn leaving(&self) -> Visit<'_> {
-        let from_outside = Visit { who: self, delay: None, is_free: false, inside: None };
-        self.control.map_or(from_outside, Control::visit)
+    /// When its deadline passes, if nothing is held.
+    #[inline]
+    fn due(&self) -> RealTime {
+        let Left { at, delay, .. } = self.meta.left;
+        (at + delay) + self.meta.remaining()
     }
 
-    /// It leaves its caller, now or when it may.
-    pub(super) fn leaves(&self, arrival: Arrival) -> Step<'_, (Passed, EventNumber)> {
-        self.satellite.pass(self.leaving(), arrival, || self.departure())
+    /// Sets the alarm for its deadline.
+    #[inline]
+    pub(super) fn set_alarm(&self) {
+        self.satellite.set(&self.own().alarm, self.due());
     }
 
-    /// It has left.
-    pub(super) fn has_left(&mut self, (passed, sent): (Passed, EventNumber), now: RealTime) {
-        let Passed { delay, is_free } = passed;
-        if let Some(control) = self.control {
-            control.went_on(passed);
-        }
-        self.edit(|meta| meta.left = Left { at: now - delay, delay, is_free, sent });
+    /// Whether it has rung.
+    #[inline]
+    pub(super) fn poll_alarm(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.own().alarm.poll_rang(context)
     }
 
     /// With which delay it comes back, and whether the user has let it go on anyway. An error
     /// that was made outside the handler's wrapper has no delay. It may come from whoever is
     /// furthest behind; if the connection is lost, also from one that stands.
     #[inline]
-    pub(super) fn comes_back<T>(&self, answer: &Answer<T>) -> Passed {
+    pub(super) fn is_back_with<T>(&self, answer: &Answer<T>) -> Passed {
         let Left { at, delay, is_free, .. } = self.meta.left;
         match &answer.meta {
-            Some(meta) => Passed { delay: meta.delay, is_free: meta.is_free || is_free },
+            Some(meta) => Passed { delay: meta.delay(), is_free: meta.is_free() || is_free },
             None if answer.is_lost() => {
                 Passed { delay: self.satellite.woken_by_a_loss(at, delay), is_free }
             }
             None => Passed { delay: self.own().floor.woken_by_anybody(at, delay), is_free },
         }
     }
-
-    /// The alarm for its deadline.
-    #[inline]
-    pub(super) fn alarm(&self) -> &Alarm {
-        &self.own().alarm
-    }
-
-    /// When its deadline passes, if nothing is held.
-    #[inline]
-    pub(super) fn due(&self) -> RealTime {
-        let Left { at, delay, .. } = self.meta.left;
-        (at + delay) + self.meta.remaining()
-    }
-
-    /// Its deadline, for which an alarm has been set unless this is a replay.
-    pub(super) fn deadline<'b>(&'b self, alarm: Option<SetAlarm<'b>>) -> Armed<'b> {
-        let Left { at, delay, .. } = self.meta.left;
-        let due = at + self.meta.remaining();
-        let timer = TimerOf { who: self, delay, due, gate: Gate::Deadline, is_free: false };
-        match alarm {
-            Some(alarm) => self.satellite.armed(timer, alarm),
-            None => self.satellite.arm(timer),
-        }
-    }
-
-    /// It is answered, or its deadline passes.
-    pub(super) async fn ends<T>(
-        &self,
-        answered: impl Future<Output = (Passed, Result<T, RpcError>)>,
-        mut deadline: Armed<'_>,
-    ) -> (Passed, Result<T, RpcError>) {
-        let expires = || EventKind::DeadlineExpired { call: self.id(), end: End::Caller };
-        tokio::select! {
-            biased;
-            answered = answered => answered,
-            delay = deadline.fired(expires) => {
-                let passed = Passed { delay, is_free: self.meta.left.is_free };
-                (passed, Err(RpcError::DeadlineExceeded))
-            }
-        }
-    }
-
-    /// Its caller goes on.
-    #[inline]
-    pub(super) fn is_over(&self, passed: Passed) {
-        if let Some(control) = self.control {
-            control.wake(self.meta.left.at, passed.delay);
-            control.is_free_from_now_on(passed.is_free);
-        }
-    }
 }
 
-impl Somebody for Call<'_> {
+impl Somebody for Who<'_> {
     fn id(&self) -> ControlId {
         // One without a name began here, with this call.
         let make = || self.meta.control.id(|| self.satellite.name(), self.method());
@@ -239,22 +305,5 @@ impl Somebody for Call<'_> {
 
     fn stack(&self) -> Stack {
         self.meta.stack.clone()
-    }
-}
-
-/// Notes that a call was given up, if its future is dropped before the answer.
-pub(super) struct GivenUp<'a>(pub(super) &'a Call<'a>);
-
-impl GivenUp<'_> {
-    pub(super) fn disarm(self) {
-        mem::forget(self);
-    }
-}
-
-impl Drop for GivenUp<'_> {
-    fn drop(&mut self) {
-        let Self(call) = self;
-        let cancelled = || EventKind::Cancelled { call: call.id(), end: End::Caller };
-        call.satellite.note(call.meta.left.delay, cancelled);
     }
 }

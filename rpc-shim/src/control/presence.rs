@@ -19,6 +19,14 @@ pub(crate) struct Present {
     pub(super) seat: Option<Arc<Seat>>,
 }
 
+impl Present {
+    /// Where the control is, except while it is with its thread.
+    #[inline]
+    pub(crate) fn slot(&mut self) -> &mut Option<Arc<Control>> {
+        &mut self.control
+    }
+}
+
 impl Deref for Present {
     type Target = Arc<Control>;
     #[inline]

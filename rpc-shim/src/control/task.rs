@@ -1,28 +1,98 @@
 //! The control that a task carries.
 
+use std::cell::RefCell;
 use std::future::Future;
+use std::mem;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use ddbx_protocol::{ControlId, EventKind, Gate};
 use ddbx_satellite::driver::Captured;
+use pin_project_lite::pin_project;
 use tokio::task::JoinHandle;
 
 use super::{Control, Present};
 
-tokio::task_local! {
-    pub(super) static CURRENT: Arc<Control>;
+thread_local! {
+    /// While a task is polled: its control.
+    static CURRENT: RefCell<Option<Arc<Control>>> = const { RefCell::new(None) };
 }
 
 /// The control of this task, wherever it is.
 pub(crate) fn current() -> Option<Arc<Control>> {
-    CURRENT.try_with(Arc::clone).ok()
+    current_if(|_| true)
 }
 
 /// The same, if what it does is recorded, shaken or follows a recording.
 pub(crate) fn on_course() -> Option<Arc<Control>> {
-    let on_course =
-        |control: &Arc<Control>| control.satellite().has_course().then(|| control.clone());
-    CURRENT.try_with(on_course).ok().flatten()
+    current_if(|control| control.satellite().has_course())
+}
+
+/// The same, if it is such a one.
+#[inline]
+pub(super) fn current_if(is_such: impl FnOnce(&Control) -> bool) -> Option<Arc<Control>> {
+    let such = |current: &RefCell<Option<Arc<Control>>>| {
+        current.borrow().as_ref().filter(|control| is_such(control)).cloned()
+    };
+    // A thread that ends has no tasks.
+    CURRENT.try_with(such).ok().flatten()
+}
+
+/// Does something as this control. Meanwhile it is not here, but with the thread: so nothing
+/// has to be counted.
+#[inline]
+pub(crate) fn as_control<T>(control: &mut Option<Arc<Control>>, what: impl FnOnce() -> T) -> T {
+    /// They change places, and back again also after a panic.
+    struct Back<'a>(&'a mut Option<Arc<Control>>);
+    impl Back<'_> {
+        #[inline]
+        fn change_places(&mut self) {
+            let _ = CURRENT.try_with(|current| mem::swap(&mut *current.borrow_mut(), self.0));
+        }
+    }
+    impl Drop for Back<'_> {
+        #[inline]
+        fn drop(&mut self) {
+            self.change_places();
+        }
+    }
+    let mut back = Back(control);
+    back.change_places();
+    what()
+}
+
+pin_project! {
+    /// What a control does in a task.
+    pub(super) struct Run<F> {
+        control: Option<Arc<Control>>,
+        #[pin]
+        future: Option<F>,
+    }
+
+    impl<F> PinnedDrop for Run<F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            // What is dropped may ask whose it is.
+            as_control(this.control, || this.future.set(None));
+        }
+    }
+}
+
+impl<F> Run<F> {
+    pub(super) fn new(control: Arc<Control>, future: F) -> Self {
+        Self { control: Some(control), future: Some(future) }
+    }
+}
+
+impl<F: Future> Future for Run<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let future = this.future.as_pin_mut().expect("it is there until this is dropped");
+        as_control(this.control, || future.poll(context))
+    }
 }
 
 /// Starts a new control in this process, which takes over the delay of this one. Its

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::methods::Method;
 use crate::naming::Name;
-use crate::pool::{Pooled, Reused, Rooms};
+use crate::pool::{Pooled, Reused, Room, Rooms};
 
 /// What travels with a request, and what its caller keeps of it.
 pub struct RequestMeta {
@@ -109,17 +109,61 @@ impl Reused for RequestMeta {
 
 /// What travels with a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResponseMeta {
+pub enum ResponseMeta {
+    /// The delay of the strand, and nothing else is to be said.
+    Short(Delay),
+    /// There is more.
+    Long(Room<More>),
+}
+
+/// All that a response may say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct More {
     /// The delay of the strand.
     pub(crate) delay: Delay,
     /// Whether the user has let it go on anyway.
     pub(crate) is_free: bool,
     /// Who answers.
     pub(crate) from: ProcessIndex,
-    /// The departure that this is there.
+    /// The departure that this is there; 0 if nobody wanted to know of it.
     pub(crate) sent: EventNumber,
     /// Its name, if the caller has introduced itself.
     pub(crate) name: Option<ProcessName>,
+}
+
+impl From<More> for ResponseMeta {
+    #[inline]
+    fn from(more: More) -> Self {
+        match &more {
+            More { delay, is_free: false, sent: EventNumber(0), name: None, .. } => {
+                Self::Short(*delay)
+            }
+            _ => Self::Long(Room::new(more)),
+        }
+    }
+}
+
+impl ResponseMeta {
+    #[inline]
+    pub(crate) fn delay(&self) -> Delay {
+        match self {
+            Self::Short(delay) => *delay,
+            Self::Long(more) => more.delay,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_free(&self) -> bool {
+        self.more().is_some_and(|more| more.is_free)
+    }
+
+    #[inline]
+    pub(crate) fn more(&self) -> Option<&More> {
+        match self {
+            Self::Short(_) => None,
+            Self::Long(more) => Some(more),
+        }
+    }
 }
 
 /// How a connection introduces itself.
@@ -139,7 +183,7 @@ pub(crate) struct Hello {
 
 thread_local! {
     static OF_REQUESTS: Shelves<RequestMeta> = const { RefCell::new(Vec::new()) };
-    static OF_RESPONSES: Rooms<ResponseMeta> = const { RefCell::new(Vec::new()) };
+    static OF_RESPONSES: Rooms<More> = const { RefCell::new(Vec::new()) };
 }
 
 impl Kept for RequestMeta {
@@ -148,7 +192,7 @@ impl Kept for RequestMeta {
     }
 }
 
-impl Pooled for ResponseMeta {
+impl Pooled for More {
     fn rooms() -> &'static LocalKey<Rooms<Self>> {
         &OF_RESPONSES
     }

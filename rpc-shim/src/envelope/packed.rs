@@ -11,7 +11,7 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use smallvec::SmallVec;
 
-use super::meta::{FROM_ELSEWHERE, Hello, Left, RequestMeta, ResponseMeta};
+use super::meta::{FROM_ELSEWHERE, Hello, Left, More, RequestMeta, ResponseMeta};
 use crate::naming::Name;
 use crate::pool::{Room, Shared};
 
@@ -34,6 +34,9 @@ const REQUEST: usize = 41;
 const SHORT_REQUEST: usize = REQUEST + 8 + 4;
 
 /// What every response has, and nearly every response is.
+const SHORT_RESPONSE: usize = 8;
+
+/// What every other response has.
 const RESPONSE: usize = 25;
 
 impl RequestMeta {
@@ -129,18 +132,25 @@ impl RequestMeta {
 }
 
 impl ResponseMeta {
-    #[inline]
-    fn begin(&self) -> [u8; RESPONSE] {
-        let mut fixed = Fixed::default();
+    fn unpack(bytes: &[u8]) -> Option<Self> {
+        match bytes.try_into() {
+            Ok(delay) => {
+                let _: &[u8; SHORT_RESPONSE] = &delay;
+                Some(Self::Short(Delay::from_nanos(u64::from_le_bytes(delay))))
+            }
+            Err(_) => More::unpack(bytes).map(Room::new).map(Self::Long),
+        }
+    }
+}
+
+impl More {
+    fn pack(&self) -> Bytes {
+        let mut fixed = Fixed::<RESPONSE>::default();
         fixed.put([flag(self.is_free, IS_FREE) | flag(self.name.is_some(), INTRODUCES)]);
         fixed.put(self.delay.as_nanos().to_le_bytes());
         fixed.put(self.from.0.to_le_bytes());
         fixed.put(self.sent.0.to_le_bytes());
-        fixed.bytes
-    }
-
-    fn pack(&self) -> Bytes {
-        let mut bytes = Bytes::from_slice(&self.begin());
+        let mut bytes = Bytes::from_slice(&fixed.bytes);
         self.name.iter().for_each(|name| put_text(&mut bytes, name.as_str()));
         bytes
     }
@@ -148,7 +158,7 @@ impl ResponseMeta {
     fn unpack(bytes: &[u8]) -> Option<Self> {
         let mut from = Unpacked(bytes);
         let [flags] = from.take()?;
-        let meta = Self {
+        let more = Self {
             delay: Delay::from_nanos(from.number()?),
             is_free: flags & IS_FREE != 0,
             from: ProcessIndex(from.number()?),
@@ -158,7 +168,7 @@ impl ResponseMeta {
                 false => None,
             },
         };
-        from.0.is_empty().then_some(meta)
+        from.0.is_empty().then_some(more)
     }
 }
 
@@ -297,26 +307,33 @@ struct Response<N> {
 
 impl Serialize for ResponseMeta {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if !serializer.is_human_readable() {
-            return match &self.name {
-                None => serializer.serialize_bytes(&self.begin()),
-                Some(_) => serializer.serialize_bytes(&self.pack()),
-            };
+        match (self, serializer.is_human_readable()) {
+            (Self::Short(delay), false) => {
+                serializer.serialize_bytes(&delay.as_nanos().to_le_bytes())
+            }
+            (Self::Long(more), false) => serializer.serialize_bytes(&more.pack()),
+            (Self::Short(delay), true) => {
+                let (from, sent) = (ProcessIndex(0), EventNumber(0));
+                let name = None::<&ProcessName>;
+                Response { delay: *delay, is_free: false, from, sent, name }.serialize(serializer)
+            }
+            (Self::Long(more), true) => {
+                let More { delay, is_free, from, sent, name } = &**more;
+                let (delay, is_free, from, sent) = (*delay, *is_free, *from, *sent);
+                Response { delay, is_free, from, sent, name: name.as_ref() }.serialize(serializer)
+            }
         }
-        let Self { delay, is_free, from, sent, name } = self;
-        let (delay, is_free, from, sent) = (*delay, *is_free, *from, *sent);
-        Response { delay, is_free, from, sent, name }.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Room<ResponseMeta> {
+impl<'de> Deserialize<'de> for ResponseMeta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if !deserializer.is_human_readable() {
-            return deserializer.deserialize_bytes(Read(ResponseMeta::unpack)).map(Self::new);
+            return deserializer.deserialize_bytes(Read(Self::unpack));
         }
         let read = Response::<Option<ProcessName>>::deserialize(deserializer)?;
         let Response { delay, is_free, from, sent, name } = read;
-        Ok(Self::new(ResponseMeta { delay, is_free, from, sent, name }))
+        Ok(More { delay, is_free, from, sent, name }.into())
     }
 }
 
@@ -361,14 +378,23 @@ mod tests {
             let read: Shared<RequestMeta> = serde_json::from_str(&told(&meta)).unwrap();
             assert_eq!(told(&read), told(&meta));
         }
-        let meta = ResponseMeta {
+        let more = More {
             delay: Delay::from_nanos(8),
             is_free: false,
             from: ProcessIndex(1),
             sent: EventNumber(6),
             name: ProcessName::new("stock").ok(),
         };
-        assert_eq!(ResponseMeta::unpack(&meta.pack()), Some(meta));
+        let short = More { sent: EventNumber(0), name: None, ..more.clone() };
+        let metas = [more, short].map(ResponseMeta::from);
+        assert!(matches!(metas[1], ResponseMeta::Short(delay) if delay == Delay::from_nanos(8)));
+        for meta in metas {
+            let bytes = bincode::DefaultOptions::new().serialize(&meta).unwrap();
+            let read: ResponseMeta = bincode::DefaultOptions::new().deserialize(&bytes).unwrap();
+            assert_eq!(read, meta);
+            let text = serde_json::to_string(&meta).unwrap();
+            assert_eq!(serde_json::from_str::<ResponseMeta>(&text).unwrap(), meta);
+        }
     }
 
     #[test]

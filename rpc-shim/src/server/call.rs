@@ -1,234 +1,192 @@
 //! A call of a session, as its callee sees it.
 
-use std::future::poll_fn;
-use std::io;
-use std::mem;
-use std::pin::Pin;
-use std::task::Poll;
+use std::sync::Arc;
 
 use ddbx_protocol::{
-    CallId, ControlId, Delay, End as Side, EventKind, EventNumber, Gate, RpcEvent, VirtualTime,
+    CallId, ControlId, Delay, End as Side, EventKind, EventNumber, Gate, RpcEvent,
 };
-use ddbx_satellite::driver::{Alarm, Armed, Captured, Passed, Visit};
-use futures::future::Either;
+use ddbx_satellite::driver::{Alarm, Captured, Handle, Passed, Visit};
+use futures::future::{BoxFuture, Either};
 use serde::Serialize;
 use serde_json::Value;
 use tarpc::ServerError;
 
+use super::handling::Ended;
 use crate::capture;
-use crate::control::{Control, Deadline, Origin, Present};
+use crate::control::{Control, Deadline, Origin, Present, as_control};
 use crate::deadlines::Now;
-use crate::envelope::{ResponseMeta, Traced, TracedResponse};
+use crate::envelope::{More, ResponseMeta, Traced, TracedResponse};
 use crate::methods::Method;
-use crate::pool::Room;
 use crate::process::Process;
 
 const CALLED: &str = "a call brought it here";
 
-/// Marks the error with which a wrapped server ends a handler at its deadline.
-const DEADLINE: &str = "ddbx: the deadline has passed in virtual time";
-
-/// Nobody reads it: the call was given up.
-const CANCELLED: &str = "ddbx: the call was given up, as recorded";
-
 pub(super) struct Call {
-    pub(super) control: Present,
-    pub(super) is_from_outside: bool,
+    present: Present,
     /// Its arguments, for a breakpoint where it leaves.
-    pub(super) args: Option<Box<Value>>,
-}
-
-/// How a call has ended.
-pub(super) struct End<T> {
-    outcome: Result<T, ServerError>,
-    delay: Delay,
-    sent: EventNumber,
+    args: Option<Box<Value>>,
 }
 
 impl Call {
-    fn id(&self) -> CallId {
-        let path = self.control.call().cloned();
-        CallId { control: self.control.id(), path: path.expect(CALLED) }
+    #[inline]
+    pub(super) fn new(present: Present) -> Self {
+        Self { present, args: None }
     }
 
-    fn method(&self) -> &'static Method {
-        self.control.method.expect(CALLED)
+    #[inline]
+    pub(super) fn satellite(&self) -> &Handle {
+        self.present.satellite()
     }
 
-    fn gate(&self, event: RpcEvent) -> Gate {
-        Gate::Rpc(event, self.method().name.clone())
+    #[inline]
+    pub(super) fn delay(&self) -> Delay {
+        self.present.delay()
     }
 
-    /// One from outside takes over the delay that it meets.
-    fn visit(&self) -> Visit<'_> {
-        let visit = self.control.visit();
-        Visit { delay: visit.delay.filter(|_| !self.is_from_outside), inside: None, ..visit }
+    /// Does something as the control that has called.
+    #[inline]
+    pub(super) fn as_control<T>(&mut self, what: impl FnOnce() -> T) -> T {
+        as_control(self.present.slot(), what)
     }
 
-    /// It enters the process when it may: the deadline that its handler is shown, and that
-    /// it has. A breakpoint may want to see it.
-    pub(super) async fn enters<Req: Serialize>(&mut self, request: &Req) -> Deadline {
-        let args = || Some(capture::args(self.control.process().controls(), request));
+    /// It enters the process when it may: the deadline that its handler is shown. A
+    /// breakpoint may want to see it. One from outside takes over the delay that it meets.
+    pub(super) async fn enters<Req: Serialize>(
+        &mut self,
+        is_from_outside: bool,
+        request: &Req,
+    ) -> Deadline {
+        let (control, satellite) = (&*self.present, self.present.satellite());
+        let args = || Some(capture::args(control.process().controls(), request));
         let seen = || Captured { args: args(), result: None };
-        let satellite = self.control.satellite();
-        let arrival = satellite.arrive(self.visit(), || self.gate(RpcEvent::Arrive), seen);
-        if satellite.meets(|| self.gate(RpcEvent::Return)) {
-            self.args = args().map(Box::new);
-        }
-        let (control, satellite) = (&self.control, self.control.satellite());
+        let own = control.visit();
+        let visit = Visit { delay: own.delay.filter(|_| !is_from_outside), inside: None, ..own };
+        let arrival = satellite.arrive(visit, || gate(control, RpcEvent::Arrive), seen);
+        let kept = satellite.meets(|| gate(control, RpcEvent::Return)).then(args).flatten();
         let (origin, process) = (control.origin(), control.process());
-        let arrives = || arrives(control.id(), origin, process, self.method());
-        let (passed, _) = satellite.pass(self.visit(), arrival, arrives).await;
+        let arrives = || arrives(control.id(), origin, process, method(control));
+        let (passed, _) = satellite.pass(visit, arrival, arrives).await;
         control.went_on(passed);
         let deadline = control.show_deadline(Now::of(satellite));
         control.is_in();
+        self.args = kept.map(Box::new);
         deadline
     }
 
-    /// Its handler comes to an end before its deadline passes. Many do so at once: then no
-    /// alarm has to be set. In a replay there is none, and more to it: see [`Self::ends`].
+    /// An alarm for its deadline.
     #[inline]
-    pub(super) fn handled<'a, F: Future>(
-        &'a self,
-        mut handler: Pin<&'a mut F>,
-        alarm: &'a mut Option<Alarm>,
-        due: VirtualTime,
-    ) -> impl Future<Output = Option<F::Output>> + use<'a, F> {
-        let satellite = self.control.satellite();
-        let rings = move || satellite.alarm(due + self.control.delay());
-        poll_fn(move |context| {
-            if satellite.is_replay() {
-                return Poll::Ready(None);
-            }
-            match handler.as_mut().poll(context) {
-                Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-                Poll::Pending => {
-                    if alarm.is_none() {
-                        *alarm = rings();
-                    }
-                    let rang = alarm.as_ref().map(|alarm| alarm.poll_rang(context));
-                    rang.unwrap_or(Poll::Pending).map(|()| None)
+    pub(super) fn alarm(&self) -> Alarm {
+        let (control, satellite) = (&self.present, self.satellite());
+        let alarm = satellite.new_alarm();
+        satellite.set(&alarm, control.due() + control.delay());
+        alarm
+    }
+
+    /// Its response leaves, if nothing stands in its way; as what, which is 0 if nobody wants
+    /// to know of it.
+    #[inline]
+    pub(super) fn leaves_at_once(&self) -> Option<EventNumber> {
+        let (control, satellite) = (&*self.present, self.satellite());
+        let open = satellite.open_at(method(control).groups);
+        let open = open.filter(|open| open.delay == control.delay())?;
+        satellite.pass_open(open, || returns(control))
+    }
+
+    /// The same when it may.
+    pub(super) fn leaves<T: Serialize>(
+        &self,
+        outcome: &Result<T, ServerError>,
+    ) -> BoxFuture<'static, (Passed, EventNumber)> {
+        let control = Arc::clone(&self.present);
+        let result = || Some(capture::result(control.process().controls(), outcome));
+        let seen = || Captured { args: self.args.as_deref().cloned(), result: result() };
+        let of_return = || gate(&control, RpcEvent::Return);
+        let arrival = control.satellite().arrive(control.visit(), of_return, seen);
+        Box::pin(async move {
+            let event = || returns(&control);
+            match control.satellite().pass(control.visit(), arrival, event) {
+                Either::Left(at_once) => at_once.into_inner(),
+                Either::Right(later) => {
+                    let _elsewhere = Control::elsewhere(&*control);
+                    let left = later.await;
+                    control.went_on(left.0);
+                    left
                 }
             }
         })
     }
 
-    /// Its deadline, for which an alarm may have been set.
-    pub(super) fn deadline(&self, due: VirtualTime, alarm: Option<Alarm>) -> Armed<'_> {
-        let timer = self.control.timer(due, Gate::Deadline);
-        match alarm {
-            Some(alarm) => self.control.satellite().armed(timer, alarm),
-            None => self.control.satellite().arm(timer),
-        }
-    }
-
-    /// Its response leaves, if there is one, nothing stands in its way and nobody wants to
-    /// know of it.
-    #[inline]
-    pub(super) fn ends_at_once<T>(
-        &self,
-        outcome: Option<Result<T, ServerError>>,
-    ) -> Result<End<T>, Option<Result<T, ServerError>>> {
-        let (delay, satellite) = (self.control.delay(), self.control.satellite());
-        let Some(outcome) = outcome else { return Err(None) };
-        let open = satellite.open_at(self.method().groups).filter(|open| open.delay == delay);
-        match open.and_then(|open| satellite.pass_open(open, || self.returns())) {
-            Some(sent) => Ok(End { outcome, delay, sent }),
-            None => Err(Some(outcome)),
-        }
-    }
-
-    /// The same when it may, or its deadline passes first.
-    pub(super) fn ends<'a, T: Serialize + 'a>(
-        &'a self,
-        outcome: Option<Result<T, ServerError>>,
-        handler: impl Future<Output = Result<T, ServerError>> + 'a,
-        deadline: Armed<'a>,
-    ) -> Pin<Box<impl Future<Output = End<T>>>> {
-        let handled = async {
-            let outcome = match outcome {
-                Some(outcome) => outcome,
-                None => handler.await,
-            };
-            let left = self.leaves(&outcome).await;
-            End { outcome, delay: left.0.delay, sent: left.1 }
-        };
-        Box::pin(self.ends_or_expires(handled, deadline))
-    }
-
-    /// The handler has come to an end: its response leaves when it may.
-    async fn leaves<T: Serialize>(
-        &self,
-        outcome: &Result<T, ServerError>,
-    ) -> (Passed, EventNumber) {
-        let (control, satellite) = (&self.control, self.control.satellite());
-        let result = || Some(capture::result(control.process().controls(), outcome));
-        let seen = || Captured { args: self.args.as_deref().cloned(), result: result() };
-        let visit = control.visit();
-        let arrival = satellite.arrive(visit, || self.gate(RpcEvent::Return), seen);
-        match satellite.pass(visit, arrival, || self.returns()) {
-            Either::Left(at_once) => at_once.into_inner(),
-            Either::Right(later) => {
-                let _elsewhere = Control::elsewhere(&***control);
-                let left = later.await;
-                control.went_on(left.0);
-                left
-            }
-        }
-    }
-
-    /// Its handler comes to an end, or its deadline passes; or, in a replay, it is given
+    /// Its deadline passes, for which an alarm may have been set; or, in a replay, it is given
     /// up where it was.
-    async fn ends_or_expires<T>(
-        &self,
-        handled: impl Future<Output = End<T>>,
-        mut deadline: Armed<'_>,
-    ) -> End<T> {
-        let (control, satellite) = (&self.control, self.control.satellite());
-        let expires = || EventKind::DeadlineExpired { call: self.id(), end: Side::Callee };
-        // Nobody waits for either of them any longer if the call is given up.
-        let ends = async {
+    pub(super) fn ends_otherwise(&self, alarm: Option<Alarm>) -> BoxFuture<'static, Ended> {
+        let control = Arc::clone(&self.present);
+        Box::pin(async move {
+            let (satellite, control) = (control.satellite(), &*control);
+            let timer = control.timer(control.due(), Gate::Deadline);
+            let mut deadline = match alarm {
+                Some(alarm) => satellite.armed(timer, alarm),
+                None => satellite.arm(timer),
+            };
+            let expires =
+                || EventKind::DeadlineExpired { call: call_id(control), end: Side::Callee };
+            let expired = async {
+                let delay = deadline.fired(expires).await;
+                let sent = satellite.happens(delay, || returns(control)).await;
+                Ended::Expired(delay, sent)
+            };
+            let given_up = satellite.brought_about(control.delay(), || cancelled(control));
             tokio::select! {
                 biased;
-                end = handled => end,
-                delay = deadline.fired(expires) => {
-                    let sent = satellite.happens(delay, || self.returns()).await;
-                    End { outcome: Err(ended(io::ErrorKind::TimedOut, DEADLINE)), delay, sent }
-                }
+                expired = expired => expired,
+                () = given_up, if satellite.is_replay() => Ended::GivenUp(control.delay()),
             }
-        };
-        let cancelled = || self.cancelled();
-        tokio::select! {
-            biased;
-            end = ends => end,
-            () = satellite.brought_about(control.delay(), cancelled), if satellite.is_replay() => {
-                let outcome = Err(ended(io::ErrorKind::Interrupted, CANCELLED));
-                End { outcome, delay: control.delay(), sent: EventNumber(0) }
-            }
-        }
+        })
     }
 
-    fn returns(&self) -> EventKind {
-        EventKind::ReturnSent { call: self.id() }
-    }
-
-    fn cancelled(&self) -> EventKind {
-        EventKind::Cancelled { call: self.id(), end: Side::Callee }
+    /// Its handler is dropped before its end: the caller has given up, or is gone.
+    pub(super) fn is_given_up(&self) {
+        let control = &*self.present;
+        control.satellite().note(control.delay(), || cancelled(control));
     }
 
     /// What goes back.
     #[inline]
-    pub(super) fn answer<T>(&self, end: End<T>) -> TracedResponse<T> {
-        let End { outcome, delay, sent } = end;
-        let satellite = self.control.satellite();
-        let (is_free, from) = (self.control.visit().is_free, satellite.process());
-        let name = self.control.was_introduced().then(|| satellite.name());
-        let meta = Room::new(ResponseMeta { delay, is_free, from, sent, name });
+    pub(super) fn answer<T>(
+        &self,
+        outcome: Result<T, ServerError>,
+        delay: Delay,
+        sent: EventNumber,
+    ) -> TracedResponse<T> {
+        let (control, satellite) = (&self.present, self.satellite());
+        let name = control.was_introduced().then(|| satellite.name());
+        let (is_free, from) = (control.is_free(), satellite.process());
+        let meta = ResponseMeta::from(More { delay, is_free, from, sent, name });
         match outcome {
             Ok(response) => Traced::With(meta, response),
             Err(error) => Traced::Failed(Box::new((meta, error))),
         }
     }
+}
+
+fn call_id(control: &Control) -> CallId {
+    CallId { control: control.id(), path: control.call().cloned().expect(CALLED) }
+}
+
+#[inline]
+fn method(control: &Control) -> &'static Method {
+    control.method.expect(CALLED)
+}
+
+fn gate(control: &Control, event: RpcEvent) -> Gate {
+    Gate::Rpc(event, method(control).name.clone())
+}
+
+fn returns(control: &Control) -> EventKind {
+    EventKind::ReturnSent { call: call_id(control) }
+}
+
+fn cancelled(control: &Control) -> EventKind {
+    EventKind::Cancelled { call: call_id(control), end: Side::Callee }
 }
 
 /// A call of this control arrives.
@@ -241,30 +199,4 @@ pub(super) fn arrives(
     let call = CallId { control, path: origin.call().cloned().expect(CALLED) };
     let (method, sent_as) = (method.name.clone(), origin.departure(process));
     EventKind::CallArrived { call, method, sent_as }
-}
-
-/// Notes that a handler was dropped before its end: the caller has given up, or is gone.
-pub(super) struct Dropped<'a>(pub(super) &'a Call);
-
-impl Dropped<'_> {
-    pub(super) fn disarm(self) {
-        mem::forget(self);
-    }
-}
-
-impl Drop for Dropped<'_> {
-    fn drop(&mut self) {
-        let control = &self.0.control;
-        control.satellite().note(control.delay(), || self.0.cancelled());
-    }
-}
-
-/// By its text alone: tarpc writes kinds of errors as signed numbers and reads them as
-/// unsigned ones, so over bincode they come out as others.
-pub(crate) fn is_deadline(error: &ServerError) -> bool {
-    error.detail == DEADLINE
-}
-
-pub(super) fn ended(kind: io::ErrorKind, why: &str) -> ServerError {
-    ServerError::new(kind, why.to_owned())
 }

@@ -125,7 +125,7 @@ impl Alarm {
 
     /// It is not to ring any longer.
     #[inline]
-    pub(super) fn unset(&self) {
+    pub fn unset(&self) {
         self.slot().at.store(NEVER, Ordering::Release);
     }
 

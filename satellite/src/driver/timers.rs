@@ -68,8 +68,9 @@ impl Handle {
         self.0.alarms.take()
     }
 
+    /// It rings at this moment.
     #[inline]
-    fn set(&self, alarm: &Alarm, at: RealTime) {
+    pub fn set(&self, alarm: &Alarm, at: RealTime) {
         if self.0.alarms.set(alarm, at) {
             let _ = self.0.wake.send(());
         }

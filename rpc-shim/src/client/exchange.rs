@@ -1,0 +1,159 @@
+//! A request on its way, until its response is back with the caller: the client's half of
+//! what a handler is on the other side, and made like that.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use ddbx_satellite::driver::Passed;
+use futures::future::BoxFuture;
+use pin_project_lite::pin_project;
+use serde::Serialize;
+use tarpc::RequestName;
+use tarpc::client::RpcError;
+
+use super::call::Call;
+use super::{Answer, Client};
+use crate::capture;
+use crate::envelope::TracedResponse;
+
+/// What a call comes to.
+type Outcome<Resp> = Result<Resp, RpcError>;
+
+pin_project! {
+    /// A call until it is back. Dropping the exchange cancels it, which is noted before.
+    pub(super) struct Exchange<'a, Req, Resp, F> {
+        client: &'a Client<Req, Resp>,
+        // None without a session, and when it is over.
+        call: Option<Call<'a>>,
+        #[pin]
+        exchange: F,
+        rest: Option<Box<Rest<'a, Resp>>>,
+    }
+}
+
+/// A response that cannot come back at once, or one that may come too late.
+struct Rest<'a, Resp> {
+    back: Option<Back<'a, Resp>>,
+    /// The deadline is an event like any other: it does not overtake a response that would
+    /// have come before it.
+    expires: BoxFuture<'a, Passed>,
+}
+
+/// A response that comes back when it may.
+struct Back<'a, Resp> {
+    outcome: Outcome<Resp>,
+    comes: BoxFuture<'a, Passed>,
+}
+
+impl<'a, Req, Resp, F> Exchange<'a, Req, Resp, F>
+where
+    Req: RequestName + Serialize + Send + 'static,
+    Resp: Serialize + Send + 'static,
+{
+    /// Without a session.
+    #[inline]
+    pub(super) fn plain(client: &'a Client<Req, Resp>, exchange: F) -> Self {
+        Self { client, call: None, exchange, rest: None }
+    }
+
+    /// Of a call that has left.
+    #[inline]
+    pub(super) fn of(client: &'a Client<Req, Resp>, call: Call<'a>, exchange: F) -> Self {
+        // In a replay deadlines pass when they did.
+        let rest = match call.who.satellite.is_replay() {
+            true => Some(Rest::of(&call)),
+            false => {
+                call.who.set_alarm();
+                None
+            }
+        };
+        Self { client, call: Some(call), exchange, rest }
+    }
+}
+
+impl<Req, Resp, F> Future for Exchange<'_, Req, Resp, F>
+where
+    Req: RequestName + Serialize + Send + 'static,
+    Resp: Serialize + Send + 'static,
+    F: Future<Output = Outcome<TracedResponse<Resp>>>,
+{
+    type Output = Outcome<Resp>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let (client, exchange) = (*this.client, this.exchange.as_mut());
+        let Some(call) = this.call else {
+            return exchange.poll(context).map(|response| client.open(response).outcome);
+        };
+        if this.rest.is_none() {
+            match exchange.poll(context) {
+                Poll::Ready(response) => {
+                    let answer = client.meet(call, response);
+                    let passed = call.who.is_back_with(&answer);
+                    if call.is_back_at_once(passed, || client.returned(call, &answer)) {
+                        call.is_over(passed);
+                        *this.call = None;
+                        return Poll::Ready(answer.outcome);
+                    }
+                    let mut rest = Rest::of(call);
+                    rest.comes_back(client, call, answer);
+                    *this.rest = Some(rest);
+                }
+                Poll::Pending => {
+                    ready!(call.who.poll_alarm(context));
+                    *this.rest = Some(Rest::of(call));
+                }
+            }
+        }
+        let rest = this.rest.as_mut().expect("it has just been made, if it was not there");
+        let (passed, outcome) = ready!(rest.poll((client, call), this.exchange, context));
+        call.is_over(passed);
+        *this.call = None;
+        Poll::Ready(outcome)
+    }
+}
+
+impl<'a, Resp: Serialize + Send + 'static> Rest<'a, Resp> {
+    fn of(call: &Call<'a>) -> Box<Self> {
+        Box::new(Self { back: None, expires: call.expires() })
+    }
+
+    fn comes_back<Req>(&mut self, client: &Client<Req, Resp>, call: &Call<'a>, answer: Answer<Resp>)
+    where
+        Req: RequestName + Serialize + Send + 'static,
+    {
+        let result = || capture::result(client.process.controls(), &answer.outcome);
+        let passed = call.who.is_back_with(&answer);
+        let comes = call.comes_back(passed, result, client.returned(call, &answer));
+        self.back = Some(Back { outcome: answer.outcome, comes });
+    }
+
+    /// The response comes back, or the deadline passes. What happens at the same time happens
+    /// in this order.
+    fn poll<Req, F>(
+        &mut self,
+        (client, call): (&Client<Req, Resp>, &Call<'a>),
+        exchange: Pin<&mut F>,
+        context: &mut Context<'_>,
+    ) -> Poll<(Passed, Outcome<Resp>)>
+    where
+        Req: RequestName + Serialize + Send + 'static,
+        F: Future<Output = Outcome<TracedResponse<Resp>>>,
+    {
+        if self.back.is_none()
+            && let Poll::Ready(response) = exchange.poll(context)
+        {
+            let answer = client.meet(call, response);
+            self.comes_back(client, call, answer);
+        }
+        if let Some(back) = &mut self.back
+            && let Poll::Ready(passed) = back.comes.as_mut().poll(context)
+            && let Some(back) = self.back.take()
+        {
+            return Poll::Ready((passed, back.outcome));
+        }
+        let expires = self.expires.as_mut().poll(context);
+        expires.map(|passed| (passed, Err(RpcError::DeadlineExceeded)))
+    }
+}

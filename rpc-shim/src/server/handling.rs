@@ -1,0 +1,177 @@
+//! A handler at work. It is the shim's own future, not an async block: tarpc moves it about,
+//! and what such a block is given takes its room twice. What few calls need is in a box.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use ddbx_protocol::{Delay, EventNumber};
+use ddbx_satellite::driver::{Alarm, Passed};
+use futures::future::BoxFuture;
+use pin_project_lite::pin_project;
+use serde::Serialize;
+use tarpc::ServerError;
+
+use super::call::Call;
+use crate::envelope::{Traced, TracedResponse};
+
+/// Marks the error with which a wrapped server ends a handler at its deadline.
+const DEADLINE: &str = "ddbx: the deadline has passed in virtual time";
+
+/// Nobody reads it: the call was given up.
+const CANCELLED: &str = "ddbx: the call was given up, as recorded";
+
+/// What a handler comes to.
+type Outcome<T> = Result<T, ServerError>;
+
+pin_project! {
+    /// A handler until its response has left.
+    pub(super) struct Handling<T, F> {
+        // None without a session, and when it has ended.
+        call: Option<Call>,
+        #[pin]
+        handler: Option<F>,
+        // For its deadline, once it has to wait.
+        alarm: Option<Alarm>,
+        rest: Option<Box<Rest<T>>>,
+    }
+
+    impl<T, F> PinnedDrop for Handling<T, F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            if let Some(call) = this.call {
+                // Whoever waits for what the handler has locked gets it after this event.
+                call.is_given_up();
+                call.as_control(|| this.handler.set(None));
+            }
+        }
+    }
+}
+
+/// A response that cannot leave at once, or a handler that may be ended otherwise.
+struct Rest<T> {
+    leaving: Option<Leaving<T>>,
+    /// What ends it if that comes first, its deadline above all.
+    otherwise: BoxFuture<'static, Ended>,
+}
+
+/// A response that leaves when it may.
+struct Leaving<T> {
+    outcome: Outcome<T>,
+    leaves: BoxFuture<'static, (Passed, EventNumber)>,
+}
+
+/// How a call has ended before its response could leave.
+pub(super) enum Ended {
+    /// Its deadline has passed, and a response that says so has left.
+    Expired(Delay, EventNumber),
+    /// In a replay: it is given up where it was.
+    GivenUp(Delay),
+}
+
+impl<T: Serialize, F: Future<Output = Outcome<T>>> Handling<T, F> {
+    /// Without a session.
+    #[inline]
+    pub(super) fn plain(handler: F) -> Self {
+        Self { call: None, handler: Some(handler), alarm: None, rest: None }
+    }
+
+    /// Of a call that has come in.
+    #[inline]
+    pub(super) fn of(call: Call, handler: F) -> Self {
+        // In a replay deadlines pass, and calls are given up, when they were.
+        let rest = call.satellite().is_replay().then(|| Rest::of(&call, None));
+        Self { call: Some(call), handler: Some(handler), alarm: None, rest }
+    }
+}
+
+impl<T: Serialize, F: Future<Output = Outcome<T>>> Future for Handling<T, F> {
+    type Output = Outcome<TracedResponse<T>>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let mut handler = this.handler.as_mut().as_pin_mut().expect("it is polled until its end");
+        let Some(call) = this.call else {
+            return handler.poll(context).map(|outcome| outcome.map(Traced::Plain));
+        };
+        if this.rest.is_none() {
+            match call.as_control(|| handler.as_mut().poll(context)) {
+                Poll::Ready(outcome) => match call.leaves_at_once() {
+                    Some(sent) => {
+                        let response = call.answer(outcome, call.delay(), sent);
+                        call.as_control(|| this.handler.set(None));
+                        *this.call = None;
+                        return Poll::Ready(Ok(response));
+                    }
+                    None => {
+                        let mut rest = Rest::of(call, this.alarm.take());
+                        rest.leave(call, outcome);
+                        *this.rest = Some(rest);
+                    }
+                },
+                // Many handlers do not come here: for them no alarm has to be set.
+                Poll::Pending => {
+                    ready!(this.alarm.get_or_insert_with(|| call.alarm()).poll_rang(context));
+                    *this.rest = Some(Rest::of(call, this.alarm.take()));
+                }
+            }
+        }
+        let rest = this.rest.as_mut().expect("it has just been made, if it was not there");
+        let (outcome, delay, sent) = ready!(rest.poll(call, handler, context));
+        let response = call.answer(outcome, delay, sent);
+        call.as_control(|| this.handler.set(None));
+        *this.call = None;
+        Poll::Ready(Ok(response))
+    }
+}
+
+impl<T: Serialize> Rest<T> {
+    fn of(call: &Call, alarm: Option<Alarm>) -> Box<Self> {
+        Box::new(Self { leaving: None, otherwise: call.ends_otherwise(alarm) })
+    }
+
+    fn leave(&mut self, call: &Call, outcome: Outcome<T>) {
+        let leaves = call.leaves(&outcome);
+        self.leaving = Some(Leaving { outcome, leaves });
+    }
+
+    /// The handler comes to its end and its response leaves, or something else ends it. What
+    /// happens at the same time happens in this order.
+    fn poll<F: Future<Output = Outcome<T>>>(
+        &mut self,
+        call: &mut Call,
+        handler: Pin<&mut F>,
+        context: &mut Context<'_>,
+    ) -> Poll<(Outcome<T>, Delay, EventNumber)> {
+        if self.leaving.is_none()
+            && let Poll::Ready(outcome) = call.as_control(|| handler.poll(context))
+        {
+            self.leave(call, outcome);
+        }
+        if let Some(leaving) = &mut self.leaving
+            && let Poll::Ready((passed, sent)) = leaving.leaves.as_mut().poll(context)
+            && let Some(leaving) = self.leaving.take()
+        {
+            return Poll::Ready((leaving.outcome, passed.delay, sent));
+        }
+        self.otherwise.as_mut().poll(context).map(|how| match how {
+            Ended::Expired(delay, sent) => {
+                (Err(ended(io::ErrorKind::TimedOut, DEADLINE)), delay, sent)
+            }
+            Ended::GivenUp(delay) => {
+                (Err(ended(io::ErrorKind::Interrupted, CANCELLED)), delay, EventNumber(0))
+            }
+        })
+    }
+}
+
+/// By its text alone: tarpc writes kinds of errors as signed numbers and reads them as
+/// unsigned ones, so over bincode they come out as others.
+pub(crate) fn is_deadline(error: &ServerError) -> bool {
+    error.detail == DEADLINE
+}
+
+pub(super) fn ended(kind: io::ErrorKind, why: &str) -> ServerError {
+    ServerError::new(kind, why.to_owned())
+}
