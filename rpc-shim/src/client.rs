@@ -4,11 +4,13 @@
 //! behind, and the future is little larger than tarpc's own, which is moved about; what
 //! few calls need is in boxes, made when it is needed.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ddbx_protocol::EventKind;
 use ddbx_satellite::driver::Handle;
+use futures::FutureExt as _;
 use futures::future::Either;
 use serde::Serialize;
 use tarpc::client::stub::Stub;
@@ -92,7 +94,8 @@ where
                 return Box::pin(self.leaves(call, ctx, request)).await;
             }
             let request = Traced::With(call.who.meta.clone(), request);
-            Exchange::of(self, call, self.channel.call(ctx, request)).await
+            let exchange = pin!(self.channel.call(ctx, request));
+            Exchange::new(self, call, exchange).await
         }
     }
 
@@ -107,10 +110,13 @@ where
         let request = Traced::With(call.who.meta.clone(), request);
         match call.who.satellite.is_replay() {
             true => {
-                let exchange = self.exchange_in_replay(&call.who, ctx, request);
-                Exchange::of(self, call, exchange).await
+                let exchange = pin!(self.exchange_in_replay(&call.who, ctx, request));
+                Exchange::new(self, call, exchange).await
             }
-            false => Exchange::of(self, call, self.channel.call(ctx, request)).await,
+            false => {
+                let exchange = pin!(self.channel.call(ctx, request));
+                Exchange::new(self, call, exchange).await
+            }
         }
     }
 
@@ -190,7 +196,7 @@ where
             Some(satellite) => Either::Left(self.call_in_session(satellite, ctx, request)),
             None => {
                 let exchange = self.channel.call(ctx, Traced::Plain(request));
-                Either::Right(Exchange::plain(self, exchange))
+                Either::Right(exchange.map(|response| self.open(response).outcome))
             }
         }
     }

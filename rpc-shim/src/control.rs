@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use ddbx_protocol::{
     AllOn, CallPath, ControlId, Delay, EventKind, Gate, InFlight, RealTime, Stack, VirtualTime,
 };
-use ddbx_satellite::driver::{Armed, Captured, Handle, Passed, Somebody, TimerOf, Visit};
+use ddbx_satellite::driver::{Alarm, Armed, Captured, Handle, Passed, Somebody, TimerOf, Visit};
 use ddbx_satellite::logic::clock;
 use ddbx_satellite::logic::strand::{Strand, StrandId};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::deadlines::{FAR, Now};
 use crate::methods::Method;
@@ -56,6 +57,10 @@ pub(crate) struct Control {
     calls: AtomicU32,
     timers: AtomicU64,
     entries: AtomicU64,
+    /// For its deadline. It stays in the room.
+    alarm: OnceLock<Alarm>,
+    /// The arguments of the call that brought it here, for a breakpoint where it leaves.
+    args: OnceLock<Box<Value>>,
     /// Few have any.
     children: OnceLock<Box<Mutex<Children>>>,
     key: Key,
@@ -101,8 +106,23 @@ impl Control {
         *self.calls.get_mut() = 0;
         *self.timers.get_mut() = 0;
         *self.entries.get_mut() = 0;
-        self.children = OnceLock::new();
+        self.args.take();
+        self.children.take();
         self.key = new.key;
+    }
+
+    /// The alarm for its deadline.
+    #[inline]
+    pub(crate) fn alarm(&self) -> &Alarm {
+        self.alarm.get_or_init(|| self.satellite().new_alarm())
+    }
+
+    pub(crate) fn keep_args(&self, args: Value) {
+        let _ = self.args.set(Box::new(args));
+    }
+
+    pub(crate) fn args(&self) -> Option<&Value> {
+        self.args.get().map(|args| &**args)
     }
 
     /// It has left: what it led to.

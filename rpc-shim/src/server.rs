@@ -54,7 +54,7 @@ where
     ) -> Result<TracedResponse<S::Resp>, ServerError> {
         match call {
             Later::Refused => Err(ended(io::ErrorKind::InvalidData, NO_REQUEST)),
-            Later::Arrived(mut arrived, request) => {
+            Later::Arrived(arrived, request) => {
                 let deadline = match arrived.deadline {
                     Some(deadline) => deadline,
                     None => arrived.call.enters(arrived.is_from_outside, &request).await,

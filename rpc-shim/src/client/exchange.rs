@@ -6,7 +6,6 @@ use std::task::{Context, Poll, ready};
 
 use ddbx_satellite::driver::Passed;
 use futures::future::BoxFuture;
-use pin_project_lite::pin_project;
 use serde::Serialize;
 use tarpc::RequestName;
 use tarpc::client::RpcError;
@@ -19,16 +18,12 @@ use crate::envelope::TracedResponse;
 /// What a call comes to.
 type Outcome<Resp> = Result<Resp, RpcError>;
 
-pin_project! {
-    /// A call until it is back. Dropping the exchange cancels it, which is noted before.
-    pub(super) struct Exchange<'a, Req, Resp, F> {
-        client: &'a Client<Req, Resp>,
-        // None without a session, and when it is over.
-        call: Option<Call<'a>>,
-        #[pin]
-        exchange: F,
-        rest: Option<Box<Rest<'a, Resp>>>,
-    }
+/// A call until it is back. tarpc's own future of it stands elsewhere, where it is not moved.
+pub(super) struct Exchange<'a, Req, Resp, F> {
+    client: &'a Client<Req, Resp>,
+    call: Call<'a>,
+    exchange: Pin<&'a mut F>,
+    rest: Option<Box<Rest<'a, Resp>>>,
 }
 
 /// A response that cannot come back at once, or one that may come too late.
@@ -50,15 +45,13 @@ where
     Req: RequestName + Serialize + Send + 'static,
     Resp: Serialize + Send + 'static,
 {
-    /// Without a session.
-    #[inline]
-    pub(super) fn plain(client: &'a Client<Req, Resp>, exchange: F) -> Self {
-        Self { client, call: None, exchange, rest: None }
-    }
-
     /// Of a call that has left.
     #[inline]
-    pub(super) fn of(client: &'a Client<Req, Resp>, call: Call<'a>, exchange: F) -> Self {
+    pub(super) fn new(
+        client: &'a Client<Req, Resp>,
+        call: Call<'a>,
+        exchange: Pin<&'a mut F>,
+    ) -> Self {
         // In a replay deadlines pass when they did.
         let rest = match call.who.satellite.is_replay() {
             true => Some(Rest::of(&call)),
@@ -67,7 +60,7 @@ where
                 None
             }
         };
-        Self { client, call: Some(call), exchange, rest }
+        Self { client, call, exchange, rest }
     }
 }
 
@@ -81,35 +74,24 @@ where
 
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        let (client, exchange) = (*this.client, this.exchange.as_mut());
-        let Some(call) = this.call else {
-            return exchange.poll(context).map(|response| client.open(response).outcome);
-        };
-        if this.rest.is_none() {
-            match exchange.poll(context) {
+        let Self { client, call, exchange, rest } = self.get_mut();
+        if rest.is_none() {
+            match exchange.as_mut().poll(context) {
                 Poll::Ready(response) => {
                     let answer = client.meet(call, response);
                     let passed = call.who.is_back_with(&answer);
                     if call.is_back_at_once(passed, || client.returned(call, &answer)) {
                         call.is_over(passed);
-                        *this.call = None;
                         return Poll::Ready(answer.outcome);
                     }
-                    let mut rest = Rest::of(call);
-                    rest.comes_back(client, call, answer);
-                    *this.rest = Some(rest);
+                    rest.insert(Rest::of(call)).comes_back(client, call, answer);
                 }
-                Poll::Pending => {
-                    ready!(call.who.poll_alarm(context));
-                    *this.rest = Some(Rest::of(call));
-                }
+                Poll::Pending => ready!(call.who.poll_alarm(context)),
             }
         }
-        let rest = this.rest.as_mut().expect("it has just been made, if it was not there");
-        let (passed, outcome) = ready!(rest.poll((client, call), this.exchange, context));
+        let rest = rest.get_or_insert_with(|| Rest::of(call));
+        let (passed, outcome) = ready!(rest.poll((client, call), exchange.as_mut(), context));
         call.is_over(passed);
-        *this.call = None;
         Poll::Ready(outcome)
     }
 }

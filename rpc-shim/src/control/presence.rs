@@ -38,6 +38,9 @@ impl Deref for Present {
 impl Drop for Present {
     fn drop(&mut self) {
         let (Some(control), Some(seat)) = (self.control.take(), self.seat.take()) else { return };
+        if let Some(alarm) = control.alarm.get() {
+            alarm.unset();
+        }
         let (key, strand) = (control.key, control.strand);
         match seat.leave(control) {
             Ok(here) => here.process.has_lost(key, strand, seat),

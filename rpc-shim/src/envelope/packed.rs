@@ -109,11 +109,16 @@ impl RequestMeta {
         for _ in 0..stack {
             self.stack.0.push(ProcessIndex(from.number()?));
         }
-        let mut numbers = SmallVec::<[u32; 4]>::new();
-        for _ in 0..path {
-            numbers.push(u32::from_le_bytes(from.take()?));
-        }
-        self.path = CallPath::new(&numbers)?;
+        self.path = match path {
+            1 => CallPath::root(u32::from_le_bytes(from.take()?)),
+            _ => {
+                let mut numbers = SmallVec::<[u32; 8]>::new();
+                for _ in 0..path {
+                    numbers.push(u32::from_le_bytes(from.take()?));
+                }
+                CallPath::new(&numbers)?
+            }
+        };
         if flags & IS_NAMED != 0 {
             self.control = ControlId::new(from.text()?).ok()?.into();
         }

@@ -1,14 +1,14 @@
 //! A call of a session, as its callee sees it.
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use ddbx_protocol::{
     CallId, ControlId, Delay, End as Side, EventKind, EventNumber, Gate, RpcEvent,
 };
-use ddbx_satellite::driver::{Alarm, Captured, Handle, Passed, Visit};
+use ddbx_satellite::driver::{Captured, Handle, Passed, Visit};
 use futures::future::{BoxFuture, Either};
 use serde::Serialize;
-use serde_json::Value;
 use tarpc::ServerError;
 
 use super::handling::Ended;
@@ -21,72 +21,71 @@ use crate::process::Process;
 
 const CALLED: &str = "a call brought it here";
 
-pub(super) struct Call {
-    present: Present,
-    /// Its arguments, for a breakpoint where it leaves.
-    args: Option<Box<Value>>,
-}
+pub(super) struct Call(Present);
 
 impl Call {
     #[inline]
     pub(super) fn new(present: Present) -> Self {
-        Self { present, args: None }
+        Self(present)
     }
 
     #[inline]
     pub(super) fn satellite(&self) -> &Handle {
-        self.present.satellite()
+        self.0.satellite()
     }
 
     #[inline]
     pub(super) fn delay(&self) -> Delay {
-        self.present.delay()
+        self.0.delay()
     }
 
     /// Does something as the control that has called.
     #[inline]
     pub(super) fn as_control<T>(&mut self, what: impl FnOnce() -> T) -> T {
-        as_control(self.present.slot(), what)
+        as_control(self.0.slot(), what)
     }
 
     /// It enters the process when it may: the deadline that its handler is shown. A
     /// breakpoint may want to see it. One from outside takes over the delay that it meets.
     pub(super) async fn enters<Req: Serialize>(
-        &mut self,
+        &self,
         is_from_outside: bool,
         request: &Req,
     ) -> Deadline {
-        let (control, satellite) = (&*self.present, self.present.satellite());
-        let args = || Some(capture::args(control.process().controls(), request));
-        let seen = || Captured { args: args(), result: None };
+        let (control, satellite) = (&*self.0, self.0.satellite());
+        let args = || capture::args(control.process().controls(), request);
+        let seen = || Captured { args: Some(args()), result: None };
         let own = control.visit();
         let visit = Visit { delay: own.delay.filter(|_| !is_from_outside), inside: None, ..own };
         let arrival = satellite.arrive(visit, || gate(control, RpcEvent::Arrive), seen);
-        let kept = satellite.meets(|| gate(control, RpcEvent::Return)).then(args).flatten();
+        if satellite.meets(|| gate(control, RpcEvent::Return)) {
+            control.keep_args(args());
+        }
         let (origin, process) = (control.origin(), control.process());
         let arrives = || arrives(control.id(), origin, process, method(control));
         let (passed, _) = satellite.pass(visit, arrival, arrives).await;
         control.went_on(passed);
         let deadline = control.show_deadline(Now::of(satellite));
         control.is_in();
-        self.args = kept.map(Box::new);
         deadline
     }
 
-    /// An alarm for its deadline.
+    /// Whether its deadline has come. The alarm for that is set when this is first asked.
     #[inline]
-    pub(super) fn alarm(&self) -> Alarm {
-        let (control, satellite) = (&self.present, self.satellite());
-        let alarm = satellite.new_alarm();
-        satellite.set(&alarm, control.due() + control.delay());
-        alarm
+    pub(super) fn poll_alarm(&self, context: &mut Context<'_>) -> Poll<()> {
+        let (control, satellite) = (&self.0, self.satellite());
+        let alarm = control.alarm();
+        if !alarm.is_set() {
+            satellite.set(alarm, control.due() + control.delay());
+        }
+        alarm.poll_rang(context)
     }
 
     /// Its response leaves, if nothing stands in its way; as what, which is 0 if nobody wants
     /// to know of it.
     #[inline]
     pub(super) fn leaves_at_once(&self) -> Option<EventNumber> {
-        let (control, satellite) = (&*self.present, self.satellite());
+        let (control, satellite) = (&*self.0, self.satellite());
         let open = satellite.open_at(method(control).groups);
         let open = open.filter(|open| open.delay == control.delay())?;
         satellite.pass_open(open, || returns(control))
@@ -97,9 +96,9 @@ impl Call {
         &self,
         outcome: &Result<T, ServerError>,
     ) -> BoxFuture<'static, (Passed, EventNumber)> {
-        let control = Arc::clone(&self.present);
+        let control = Arc::clone(&self.0);
         let result = || Some(capture::result(control.process().controls(), outcome));
-        let seen = || Captured { args: self.args.as_deref().cloned(), result: result() };
+        let seen = || Captured { args: control.args().cloned(), result: result() };
         let of_return = || gate(&control, RpcEvent::Return);
         let arrival = control.satellite().arrive(control.visit(), of_return, seen);
         Box::pin(async move {
@@ -116,14 +115,14 @@ impl Call {
         })
     }
 
-    /// Its deadline passes, for which an alarm may have been set; or, in a replay, it is given
-    /// up where it was.
-    pub(super) fn ends_otherwise(&self, alarm: Option<Alarm>) -> BoxFuture<'static, Ended> {
-        let control = Arc::clone(&self.present);
+    /// Its deadline passes; or, in a replay, it is given up where it was.
+    pub(super) fn ends_otherwise(&self) -> BoxFuture<'static, Ended> {
+        let control = Arc::clone(&self.0);
         Box::pin(async move {
             let (satellite, control) = (control.satellite(), &*control);
             let timer = control.timer(control.due(), Gate::Deadline);
-            let mut deadline = match alarm {
+            let due = control.due() + control.delay();
+            let mut deadline = match satellite.set_own(control.alarm(), due) {
                 Some(alarm) => satellite.armed(timer, alarm),
                 None => satellite.arm(timer),
             };
@@ -145,7 +144,7 @@ impl Call {
 
     /// Its handler is dropped before its end: the caller has given up, or is gone.
     pub(super) fn is_given_up(&self) {
-        let control = &*self.present;
+        let control = &*self.0;
         control.satellite().note(control.delay(), || cancelled(control));
     }
 
@@ -157,7 +156,7 @@ impl Call {
         delay: Delay,
         sent: EventNumber,
     ) -> TracedResponse<T> {
-        let (control, satellite) = (&self.present, self.satellite());
+        let (control, satellite) = (&self.0, self.satellite());
         let name = control.was_introduced().then(|| satellite.name());
         let (is_free, from) = (control.is_free(), satellite.process());
         let meta = ResponseMeta::from(More { delay, is_free, from, sent, name });

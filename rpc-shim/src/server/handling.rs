@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use ddbx_protocol::{Delay, EventNumber};
-use ddbx_satellite::driver::{Alarm, Passed};
+use ddbx_satellite::driver::Passed;
 use futures::future::BoxFuture;
 use pin_project_lite::pin_project;
 use serde::Serialize;
@@ -31,8 +31,6 @@ pin_project! {
         call: Option<Call>,
         #[pin]
         handler: Option<F>,
-        // For its deadline, once it has to wait.
-        alarm: Option<Alarm>,
         rest: Option<Box<Rest<T>>>,
     }
 
@@ -73,15 +71,15 @@ impl<T: Serialize, F: Future<Output = Outcome<T>>> Handling<T, F> {
     /// Without a session.
     #[inline]
     pub(super) fn plain(handler: F) -> Self {
-        Self { call: None, handler: Some(handler), alarm: None, rest: None }
+        Self { call: None, handler: Some(handler), rest: None }
     }
 
     /// Of a call that has come in.
     #[inline]
     pub(super) fn of(call: Call, handler: F) -> Self {
         // In a replay deadlines pass, and calls are given up, when they were.
-        let rest = call.satellite().is_replay().then(|| Rest::of(&call, None));
-        Self { call: Some(call), handler: Some(handler), alarm: None, rest }
+        let rest = call.satellite().is_replay().then(|| Rest::of(&call));
+        Self { call: Some(call), handler: Some(handler), rest }
     }
 }
 
@@ -104,20 +102,13 @@ impl<T: Serialize, F: Future<Output = Outcome<T>>> Future for Handling<T, F> {
                         *this.call = None;
                         return Poll::Ready(Ok(response));
                     }
-                    None => {
-                        let mut rest = Rest::of(call, this.alarm.take());
-                        rest.leave(call, outcome);
-                        *this.rest = Some(rest);
-                    }
+                    None => this.rest.insert(Rest::of(call)).leave(call, outcome),
                 },
                 // Many handlers do not come here: for them no alarm has to be set.
-                Poll::Pending => {
-                    ready!(this.alarm.get_or_insert_with(|| call.alarm()).poll_rang(context));
-                    *this.rest = Some(Rest::of(call, this.alarm.take()));
-                }
+                Poll::Pending => ready!(call.poll_alarm(context)),
             }
         }
-        let rest = this.rest.as_mut().expect("it has just been made, if it was not there");
+        let rest = this.rest.get_or_insert_with(|| Rest::of(call));
         let (outcome, delay, sent) = ready!(rest.poll(call, handler, context));
         let response = call.answer(outcome, delay, sent);
         call.as_control(|| this.handler.set(None));
@@ -127,8 +118,8 @@ impl<T: Serialize, F: Future<Output = Outcome<T>>> Future for Handling<T, F> {
 }
 
 impl<T: Serialize> Rest<T> {
-    fn of(call: &Call, alarm: Option<Alarm>) -> Box<Self> {
-        Box::new(Self { leaving: None, otherwise: call.ends_otherwise(alarm) })
+    fn of(call: &Call) -> Box<Self> {
+        Box::new(Self { leaving: None, otherwise: call.ends_otherwise() })
     }
 
     fn leave(&mut self, call: &Call, outcome: Outcome<T>) {

@@ -123,6 +123,12 @@ impl Alarm {
         if has_come() { Poll::Ready(()) } else { Poll::Pending }
     }
 
+    /// Whether it rings, or has rung.
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.slot().at.load(Ordering::Relaxed) != NEVER
+    }
+
     /// It is not to ring any longer.
     #[inline]
     pub fn unset(&self) {
