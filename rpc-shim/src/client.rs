@@ -6,7 +6,6 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ddbx_protocol::EventKind;
 use ddbx_satellite::driver::Handle;
@@ -18,8 +17,8 @@ use tarpc::client::{Channel, RpcError};
 use tarpc::{RequestName, ServerError, context};
 
 use crate::connection::Connection;
-use crate::deadlines::Now;
-use crate::envelope::{More, ResponseMeta, Traced, TracedRequest, TracedResponse};
+use crate::envelope::{ResponseMeta, Traced, TracedRequest, TracedResponse};
+use crate::pool::Room;
 use crate::process::Process;
 use crate::server::is_deadline;
 
@@ -28,10 +27,6 @@ mod exchange;
 
 use call::{Call, Who};
 use exchange::Exchange;
-
-/// tarpc itself is given a deadline that never comes: the shim keeps the real one,
-/// in virtual time. (tokio's timers do not take much more than two years.)
-const FAR_AWAY: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// A wrapped channel. Made by [`Process::client`].
 pub struct Client<Req, Resp> {
@@ -52,7 +47,7 @@ impl<Req, Resp> Clone for Client<Req, Resp> {
 
 /// What came back, without its envelope.
 struct Answer<Resp> {
-    meta: Option<ResponseMeta>,
+    meta: Option<Room<ResponseMeta>>,
     outcome: Result<Resp, RpcError>,
 }
 
@@ -87,14 +82,11 @@ where
         request: Req,
     ) -> impl Future<Output = Result<Resp, RpcError>> {
         async move {
-            let now = Now::of(satellite);
-            let (call, has_left) = Call::begin(self, satellite, (&ctx, now), &request);
-            ctx.deadline = now.at + FAR_AWAY;
-            if !has_left {
+            let (call, has_left) = Call::begin(self, satellite, &mut ctx, &request);
+            let Some(meta) = has_left else {
                 return Box::pin(self.leaves(call, ctx, request)).await;
-            }
-            let request = Traced::With(call.who.meta.clone(), request);
-            let exchange = pin!(self.channel.call(ctx, request));
+            };
+            let exchange = pin!(self.channel.call(ctx, Traced::With(meta, request)));
             Exchange::new(self, call, exchange).await
         }
     }
@@ -122,8 +114,9 @@ where
 
     /// It is back, which is this event.
     fn returned(&self, call: &Call<'_>, answer: &Answer<Resp>) -> EventKind {
-        let departure = |more: &More| self.process.controls().departure(more.from, more.sent);
-        let sent_as = answer.meta.as_ref().and_then(ResponseMeta::more).and_then(departure);
+        let departure =
+            |meta: &ResponseMeta| self.process.controls().departure(meta.from, meta.sent);
+        let sent_as = answer.meta.as_deref().and_then(departure);
         EventKind::ReturnArrived { call: call.who.id(), sent_as }
     }
 
@@ -150,8 +143,7 @@ where
         response: Result<TracedResponse<Resp>, RpcError>,
     ) -> Answer<Resp> {
         let (answer, Who { satellite, meta, .. }) = (self.open(response), &call.who);
-        let more = answer.meta.as_ref().and_then(ResponseMeta::more);
-        self.connection.meet(satellite, meta.hello.as_ref(), more);
+        self.connection.meet(satellite, meta.hello.as_ref(), answer.meta.as_deref());
         answer
     }
 

@@ -6,7 +6,7 @@ use ddbx_protocol::{ConnectionId, EventKind, EventNumber};
 use ddbx_satellite::driver::Handle;
 use tarpc::client::RpcError;
 
-use crate::envelope::{Hello, More};
+use crate::envelope::{Hello, ResponseMeta};
 use crate::process::Process;
 
 /// Lasts as long as any clone of a client.
@@ -54,7 +54,7 @@ impl Connection {
 
     /// The other end may have said who it is.
     #[inline]
-    pub(crate) fn meet(&self, satellite: &Handle, hello: Option<&Hello>, answer: Option<&More>) {
+    pub(crate) fn meet(&self, satellite: &Handle, hello: Option<&Hello>, answer: Option<&ResponseMeta>) {
         if let (Some(hello), Some(answer)) = (hello, answer)
             && let Some(name) = &answer.name
             && self.met.fetch_max(hello.names_had, Ordering::Relaxed) < hello.names_had

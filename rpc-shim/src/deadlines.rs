@@ -10,6 +10,10 @@ use std::time::{Duration, Instant};
 use ddbx_protocol::{Delay, RealTime};
 use ddbx_satellite::driver::Handle;
 
+/// tarpc itself is given a deadline that never comes: the shim keeps the real one,
+/// in virtual time. (tokio's timers do not take much more than two years.)
+pub(crate) const FAR_AWAY: Duration = Duration::from_secs(30 * 24 * 3_600);
+
 /// Beyond this, a deadline was not meant: it is the one that tarpc was given.
 pub(crate) const FAR: Duration = Duration::from_secs(15 * 24 * 3_600);
 

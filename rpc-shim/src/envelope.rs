@@ -13,12 +13,12 @@ use serde::ser::SerializeTuple;
 use serde::{Deserialize, Serialize, Serializer};
 use tarpc::{RequestName, ServerError};
 
-use crate::pool::Shared;
+use crate::pool::{Room, Shared};
 
 mod meta;
 mod packed;
 
-pub(crate) use meta::{Hello, Left, More, Own};
+pub(crate) use meta::{Hello, Left, Own};
 pub use meta::{RequestMeta, ResponseMeta};
 
 // Neither can begin the number of a method, in any of bincode's ways to write one.
@@ -46,7 +46,7 @@ pub enum Traced<M, T> {
 /// A request with what is added to it.
 pub type TracedRequest<Req> = Traced<Shared<RequestMeta>, Req>;
 /// A response with what is added to it.
-pub type TracedResponse<Resp> = Traced<ResponseMeta, Resp>;
+pub type TracedResponse<Resp> = Traced<Room<ResponseMeta>, Resp>;
 
 impl<M, T: RequestName> RequestName for Traced<M, T> {
     fn name(&self) -> &str {

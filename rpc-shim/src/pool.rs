@@ -77,13 +77,11 @@ impl<M: Pooled + fmt::Debug> fmt::Debug for Room<M> {
     }
 }
 
-impl<M: Pooled + PartialEq> PartialEq for Room<M> {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
+impl<M: Pooled + Serialize> Serialize for Room<M> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        M::serialize(self, serializer)
     }
 }
-
-impl<M: Pooled + Eq> Eq for Room<M> {}
 
 /// Something that a call and its message share, in room that is used again.
 pub struct Shared<M: Reused>(Option<Arc<M>>);

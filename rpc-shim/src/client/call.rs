@@ -17,7 +17,7 @@ use super::{Answer, Client};
 use crate::capture;
 use crate::control::Control;
 use crate::controls::Controls;
-use crate::deadlines::Now;
+use crate::deadlines::{FAR_AWAY, Now};
 use crate::envelope::{Left, Own, RequestMeta};
 use crate::methods::{self, Method};
 use crate::naming;
@@ -42,15 +42,16 @@ pub(super) struct Who<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A call begins. If nothing stands in its way it has left with that, which is what is
-    /// said second.
+    /// A call begins. If nothing stands in its way it has left with that, and what its request
+    /// takes along is returned too. tarpc is given a deadline that does not come.
     #[inline]
     pub(super) fn begin<Req: RequestName + Serialize, Resp>(
         client: &Client<Req, Resp>,
         satellite: &'a Handle,
-        (ctx, now): (&context::Context, Now),
+        ctx: &mut context::Context,
         request: &Req,
-    ) -> (Self, bool) {
+    ) -> (Self, Option<Shared<RequestMeta>>) {
+        let now = Now::of(satellite);
         let caller = Control::of_call(&client.process, ctx);
         let controls = client.process.controls();
         controls.made.fetch_add(1, Ordering::Relaxed);
@@ -116,7 +117,9 @@ impl<'a> Call<'a> {
         if let Some(sent) = sent.filter(|sent| *sent != EventNumber::default()) {
             call.edit(|meta| meta.left.sent = sent);
         }
-        (call, sent.is_some())
+        ctx.deadline = now.at + FAR_AWAY;
+        let has_left = sent.map(|_| call.who.meta.clone());
+        (call, has_left)
     }
 
     /// It leaves when it may. A breakpoint may want to see it.
@@ -287,7 +290,7 @@ impl Who<'_> {
     pub(super) fn is_back_with<T>(&self, answer: &Answer<T>) -> Passed {
         let Left { at, delay, is_free, .. } = self.meta.left;
         match &answer.meta {
-            Some(meta) => Passed { delay: meta.delay(), is_free: meta.is_free() || is_free },
+            Some(meta) => Passed { delay: meta.delay, is_free: meta.is_free || is_free },
             None if answer.is_lost() => {
                 Passed { delay: self.satellite.woken_by_a_loss(at, delay), is_free }
             }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::methods::Method;
 use crate::naming::Name;
-use crate::pool::{Pooled, Reused, Room, Rooms};
+use crate::pool::{Pooled, Reused, Rooms};
 
 /// What travels with a request, and what its caller keeps of it.
 pub struct RequestMeta {
@@ -109,16 +109,7 @@ impl Reused for RequestMeta {
 
 /// What travels with a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ResponseMeta {
-    /// The delay of the strand, and nothing else is to be said.
-    Short(Delay),
-    /// There is more.
-    Long(Room<More>),
-}
-
-/// All that a response may say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct More {
+pub struct ResponseMeta {
     /// The delay of the strand.
     pub(crate) delay: Delay,
     /// Whether the user has let it go on anyway.
@@ -131,38 +122,12 @@ pub struct More {
     pub(crate) name: Option<ProcessName>,
 }
 
-impl From<More> for ResponseMeta {
-    #[inline]
-    fn from(more: More) -> Self {
-        match &more {
-            More { delay, is_free: false, sent: EventNumber(0), name: None, .. } => {
-                Self::Short(*delay)
-            }
-            _ => Self::Long(Room::new(more)),
-        }
-    }
-}
-
 impl ResponseMeta {
+    /// Whether nothing is to be said but the delay: who answers is of interest only with the
+    /// rest.
     #[inline]
-    pub(crate) fn delay(&self) -> Delay {
-        match self {
-            Self::Short(delay) => *delay,
-            Self::Long(more) => more.delay,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn is_free(&self) -> bool {
-        self.more().is_some_and(|more| more.is_free)
-    }
-
-    #[inline]
-    pub(crate) fn more(&self) -> Option<&More> {
-        match self {
-            Self::Short(_) => None,
-            Self::Long(more) => Some(more),
-        }
+    pub(super) fn is_short(&self) -> bool {
+        !self.is_free && self.sent == EventNumber::default() && self.name.is_none()
     }
 }
 
@@ -183,7 +148,7 @@ pub(crate) struct Hello {
 
 thread_local! {
     static OF_REQUESTS: Shelves<RequestMeta> = const { RefCell::new(Vec::new()) };
-    static OF_RESPONSES: Rooms<More> = const { RefCell::new(Vec::new()) };
+    static OF_RESPONSES: Rooms<ResponseMeta> = const { RefCell::new(Vec::new()) };
 }
 
 impl Kept for RequestMeta {
@@ -192,7 +157,7 @@ impl Kept for RequestMeta {
     }
 }
 
-impl Pooled for More {
+impl Pooled for ResponseMeta {
     fn rooms() -> &'static LocalKey<Rooms<Self>> {
         &OF_RESPONSES
     }

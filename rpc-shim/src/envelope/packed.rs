@@ -11,7 +11,7 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use smallvec::SmallVec;
 
-use super::meta::{FROM_ELSEWHERE, Hello, Left, More, RequestMeta, ResponseMeta};
+use super::meta::{FROM_ELSEWHERE, Hello, Left, RequestMeta, ResponseMeta};
 use crate::naming::Name;
 use crate::pool::{Room, Shared};
 
@@ -33,7 +33,7 @@ const REQUEST: usize = 41;
 /// What nearly every request is: one process waits for it, and it is one from outside.
 const SHORT_REQUEST: usize = REQUEST + 8 + 4;
 
-/// What every response has, and nearly every response is.
+/// What every response has, and nearly every response is: its delay.
 const SHORT_RESPONSE: usize = 8;
 
 /// What every other response has.
@@ -137,18 +137,11 @@ impl RequestMeta {
 }
 
 impl ResponseMeta {
-    fn unpack(bytes: &[u8]) -> Option<Self> {
-        match bytes.try_into() {
-            Ok(delay) => {
-                let _: &[u8; SHORT_RESPONSE] = &delay;
-                Some(Self::Short(Delay::from_nanos(u64::from_le_bytes(delay))))
-            }
-            Err(_) => More::unpack(bytes).map(Room::new).map(Self::Long),
-        }
+    #[inline]
+    fn pack_short(&self) -> Option<[u8; SHORT_RESPONSE]> {
+        self.is_short().then(|| self.delay.as_nanos().to_le_bytes())
     }
-}
 
-impl More {
     fn pack(&self) -> Bytes {
         let mut fixed = Fixed::<RESPONSE>::default();
         fixed.put([flag(self.is_free, IS_FREE) | flag(self.name.is_some(), INTRODUCES)]);
@@ -162,8 +155,13 @@ impl More {
 
     fn unpack(bytes: &[u8]) -> Option<Self> {
         let mut from = Unpacked(bytes);
+        if bytes.len() == SHORT_RESPONSE {
+            let delay = Delay::from_nanos(from.number()?);
+            let (from, sent) = (ProcessIndex(0), EventNumber(0));
+            return Some(Self { delay, is_free: false, from, sent, name: None });
+        }
         let [flags] = from.take()?;
-        let more = Self {
+        let meta = Self {
             delay: Delay::from_nanos(from.number()?),
             is_free: flags & IS_FREE != 0,
             from: ProcessIndex(from.number()?),
@@ -173,7 +171,7 @@ impl More {
                 false => None,
             },
         };
-        from.0.is_empty().then_some(more)
+        from.0.is_empty().then_some(meta)
     }
 }
 
@@ -312,33 +310,26 @@ struct Response<N> {
 
 impl Serialize for ResponseMeta {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match (self, serializer.is_human_readable()) {
-            (Self::Short(delay), false) => {
-                serializer.serialize_bytes(&delay.as_nanos().to_le_bytes())
-            }
-            (Self::Long(more), false) => serializer.serialize_bytes(&more.pack()),
-            (Self::Short(delay), true) => {
-                let (from, sent) = (ProcessIndex(0), EventNumber(0));
-                let name = None::<&ProcessName>;
-                Response { delay: *delay, is_free: false, from, sent, name }.serialize(serializer)
-            }
-            (Self::Long(more), true) => {
-                let More { delay, is_free, from, sent, name } = &**more;
-                let (delay, is_free, from, sent) = (*delay, *is_free, *from, *sent);
-                Response { delay, is_free, from, sent, name: name.as_ref() }.serialize(serializer)
-            }
+        if !serializer.is_human_readable() {
+            return match self.pack_short() {
+                Some(bytes) => serializer.serialize_bytes(&bytes),
+                None => serializer.serialize_bytes(&self.pack()),
+            };
         }
+        let Self { delay, is_free, from, sent, name } = self;
+        let (delay, is_free, from, sent) = (*delay, *is_free, *from, *sent);
+        Response { delay, is_free, from, sent, name }.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for ResponseMeta {
+impl<'de> Deserialize<'de> for Room<ResponseMeta> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if !deserializer.is_human_readable() {
-            return deserializer.deserialize_bytes(Read(Self::unpack));
+            return deserializer.deserialize_bytes(Read(ResponseMeta::unpack)).map(Self::new);
         }
         let read = Response::<Option<ProcessName>>::deserialize(deserializer)?;
         let Response { delay, is_free, from, sent, name } = read;
-        Ok(More { delay, is_free, from, sent, name }.into())
+        Ok(Self::new(ResponseMeta { delay, is_free, from, sent, name }))
     }
 }
 
@@ -383,23 +374,18 @@ mod tests {
             let read: Shared<RequestMeta> = serde_json::from_str(&told(&meta)).unwrap();
             assert_eq!(told(&read), told(&meta));
         }
-        let more = More {
+        let meta = ResponseMeta {
             delay: Delay::from_nanos(8),
             is_free: false,
             from: ProcessIndex(1),
             sent: EventNumber(6),
             name: ProcessName::new("stock").ok(),
         };
-        let short = More { sent: EventNumber(0), name: None, ..more.clone() };
-        let metas = [more, short].map(ResponseMeta::from);
-        assert!(matches!(metas[1], ResponseMeta::Short(delay) if delay == Delay::from_nanos(8)));
-        for meta in metas {
-            let bytes = bincode::DefaultOptions::new().serialize(&meta).unwrap();
-            let read: ResponseMeta = bincode::DefaultOptions::new().deserialize(&bytes).unwrap();
-            assert_eq!(read, meta);
-            let text = serde_json::to_string(&meta).unwrap();
-            assert_eq!(serde_json::from_str::<ResponseMeta>(&text).unwrap(), meta);
-        }
+        let (from, sent) = (ProcessIndex(0), EventNumber(0));
+        let short = ResponseMeta { from, sent, name: None, ..meta.clone() };
+        assert_eq!(meta.pack_short(), None);
+        assert_eq!(ResponseMeta::unpack(&meta.pack()), Some(meta));
+        assert_eq!(ResponseMeta::unpack(&short.pack_short().unwrap()), Some(short));
     }
 
     #[test]

@@ -15,8 +15,9 @@ use super::handling::Ended;
 use crate::capture;
 use crate::control::{Control, Deadline, Origin, Present, as_control};
 use crate::deadlines::Now;
-use crate::envelope::{More, ResponseMeta, Traced, TracedResponse};
+use crate::envelope::{ResponseMeta, Traced, TracedResponse};
 use crate::methods::Method;
+use crate::pool::Room;
 use crate::process::Process;
 
 const CALLED: &str = "a call brought it here";
@@ -159,7 +160,7 @@ impl Call {
         let (control, satellite) = (&self.0, self.satellite());
         let name = control.was_introduced().then(|| satellite.name());
         let (is_free, from) = (control.is_free(), satellite.process());
-        let meta = ResponseMeta::from(More { delay, is_free, from, sent, name });
+        let meta = Room::new(ResponseMeta { delay, is_free, from, sent, name });
         match outcome {
             Ok(response) => Traced::With(meta, response),
             Err(error) => Traced::Failed(Box::new((meta, error))),
