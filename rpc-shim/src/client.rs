@@ -29,13 +29,13 @@ use call::{Call, Who};
 use exchange::Exchange;
 
 /// A wrapped channel. Made by [`Process::client`].
-pub struct Client<Req, Resp> {
+pub struct Client<Req: 'static, Resp: 'static> {
     channel: Channel<TracedRequest<Req>, TracedResponse<Resp>>,
     process: Process,
     connection: Arc<Connection>,
 }
 
-impl<Req, Resp> Clone for Client<Req, Resp> {
+impl<Req: 'static, Resp: 'static> Clone for Client<Req, Resp> {
     fn clone(&self) -> Self {
         Self {
             channel: self.channel.clone(),
@@ -47,7 +47,7 @@ impl<Req, Resp> Clone for Client<Req, Resp> {
 
 /// What came back, without its envelope.
 struct Answer<Resp> {
-    meta: Option<Room<ResponseMeta>>,
+    meta: Option<ResponseMeta>,
     outcome: Result<Resp, RpcError>,
 }
 
@@ -86,7 +86,7 @@ where
             let Some(meta) = has_left else {
                 return Box::pin(self.leaves(call, ctx, request)).await;
             };
-            let exchange = pin!(self.channel.call(ctx, Traced::With(meta, request)));
+            let exchange = pin!(self.channel.call(ctx, Traced::With(Room::new((meta, request)))));
             Exchange::new(self, call, exchange).await
         }
     }
@@ -99,7 +99,7 @@ where
         request: Req,
     ) -> Result<Resp, RpcError> {
         call.leaves(self.process.controls(), &request).await;
-        let request = Traced::With(call.who.meta.clone(), request);
+        let request = Traced::With(Room::new((call.who.meta.clone(), request)));
         match call.who.satellite.is_replay() {
             true => {
                 let exchange = pin!(self.exchange_in_replay(&call.who, ctx, request));
@@ -116,7 +116,7 @@ where
     fn returned(&self, call: &Call<'_>, answer: &Answer<Resp>) -> EventKind {
         let departure =
             |meta: &ResponseMeta| self.process.controls().departure(meta.from, meta.sent);
-        let sent_as = answer.meta.as_deref().and_then(departure);
+        let sent_as = answer.meta.as_ref().and_then(departure);
         EventKind::ReturnArrived { call: call.who.id(), sent_as }
     }
 
@@ -126,7 +126,10 @@ where
         self.connection.answered(&response);
         match response {
             Ok(Traced::Plain(body)) => Answer { meta: None, outcome: Ok(body) },
-            Ok(Traced::With(meta, body)) => Answer { meta: Some(meta), outcome: Ok(body) },
+            Ok(Traced::With(message)) => {
+                let (meta, body) = message.into_inner();
+                Answer { meta: Some(meta), outcome: Ok(body) }
+            }
             Ok(Traced::Failed(failure)) => {
                 let (meta, error) = *failure;
                 Answer { meta: Some(meta), outcome: Err(failed(error)) }
@@ -143,7 +146,7 @@ where
         response: Result<TracedResponse<Resp>, RpcError>,
     ) -> Answer<Resp> {
         let (answer, Who { satellite, meta, .. }) = (self.open(response), &call.who);
-        self.connection.meet(satellite, meta.hello.as_ref(), answer.meta.as_deref());
+        self.connection.meet(satellite, meta.hello.as_ref(), answer.meta.as_ref());
         answer
     }
 

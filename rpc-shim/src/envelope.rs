@@ -32,13 +32,14 @@ const FAILURE: u8 = 3;
 const NOT_WRAPPED: &str = "not a ddbx envelope: the other end of this connection is not wrapped \
                            by ddbx; wrap both ends or none";
 
-/// A message with what the debugger adds to it.
+/// A message with what the debugger adds to it. It is no larger than the message alone, for
+/// nearly all types, because tarpc moves it about.
 #[derive(Clone, Debug)]
-pub enum Traced<M, T> {
+pub enum Traced<M: 'static, T: 'static> {
     /// Nothing is added: there is no session.
     Plain(T),
     /// A message of a session.
-    With(M, T),
+    With(Room<(M, T)>),
     /// A response of a session: the error of a handler. There are few.
     Failed(Box<(M, ServerError)>),
 }
@@ -46,12 +47,13 @@ pub enum Traced<M, T> {
 /// A request with what is added to it.
 pub type TracedRequest<Req> = Traced<Shared<RequestMeta>, Req>;
 /// A response with what is added to it.
-pub type TracedResponse<Resp> = Traced<Room<ResponseMeta>, Resp>;
+pub type TracedResponse<Resp> = Traced<ResponseMeta, Resp>;
 
-impl<M, T: RequestName> RequestName for Traced<M, T> {
+impl<M: 'static, T: RequestName + 'static> RequestName for Traced<M, T> {
     fn name(&self) -> &str {
         match self {
-            Self::Plain(body) | Self::With(_, body) => body.name(),
+            Self::Plain(body) => body.name(),
+            Self::With(message) => message.1.name(),
             Self::Failed(..) => "ddbx.failed",
         }
     }
@@ -72,12 +74,12 @@ enum Body<T, E> {
     Failure(E),
 }
 
-impl<M: Serialize, T: Serialize> Serialize for Traced<M, T> {
+impl<M: Serialize + 'static, T: Serialize + 'static> Serialize for Traced<M, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             let (ddbx, body) = match self {
                 Self::Plain(body) => (None, Body::Message(body)),
-                Self::With(meta, body) => (Some(meta), Body::Message(body)),
+                Self::With(message) => (Some(&message.0), Body::Message(&message.1)),
                 Self::Failed(failed) => (Some(&failed.0), Body::Failure(&failed.1)),
             };
             return Readable { ddbx, body }.serialize(serializer);
@@ -89,7 +91,8 @@ impl<M: Serialize, T: Serialize> Serialize for Traced<M, T> {
                 tuple.serialize_element(body)?;
                 tuple.end()
             }
-            Self::With(meta, body) => {
+            Self::With(message) => {
+                let (meta, body) = &**message;
                 let mut tuple = serializer.serialize_tuple(4)?;
                 tuple.serialize_element(&WITH_META)?;
                 tuple.serialize_element(&MESSAGE)?;
@@ -110,7 +113,7 @@ impl<M: Serialize, T: Serialize> Serialize for Traced<M, T> {
     }
 }
 
-impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Traced<M, T> {
+impl<'de, M: Deserialize<'de> + 'static, T: Deserialize<'de> + 'static> Deserialize<'de> for Traced<M, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if !deserializer.is_human_readable() {
             return deserializer.deserialize_tuple(4, Elements(PhantomData));
@@ -119,7 +122,7 @@ impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Traced<
         let read = read.map_err(|error| de::Error::custom(not_wrapped(&error.to_string())))?;
         match (read.ddbx, read.body) {
             (None, Body::Message(body)) => Ok(Self::Plain(body)),
-            (Some(meta), Body::Message(body)) => Ok(Self::With(meta, body)),
+            (Some(meta), Body::Message(body)) => Ok(Self::With(Room::new((meta, body)))),
             (Some(meta), Body::Failure(error)) => Ok(Self::Failed(Box::new((meta, error)))),
             (None, Body::Failure(error)) => Err(de::Error::custom(error)),
         }
@@ -136,7 +139,7 @@ fn not_wrapped(why: &str) -> String {
 
 struct Elements<M, T>(PhantomData<(M, T)>);
 
-impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Elements<M, T> {
+impl<'de, M: Deserialize<'de> + 'static, T: Deserialize<'de> + 'static> Visitor<'de> for Elements<M, T> {
     type Value = Traced<M, T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -152,7 +155,7 @@ impl<'de, M: Deserialize<'de>, T: Deserialize<'de>> Visitor<'de> for Elements<M,
         match next::<u8, A>(from)? {
             PLAIN => Ok(Traced::Plain(next(from)?)),
             WITH_META => match next::<u8, A>(from)? {
-                MESSAGE => Ok(Traced::With(next(from)?, next(from)?)),
+                MESSAGE => Ok(Traced::With(Room::new((next(from)?, next(from)?)))),
                 FAILURE => Ok(Traced::Failed(Box::new((next(from)?, next(from)?)))),
                 _ => Err(de::Error::custom("an envelope of another version of ddbx")),
             },

@@ -1,85 +1,104 @@
 //! What goes with every call stands behind a pointer, because tarpc moves messages and
 //! futures many times; and the room that it points to is used again.
 
+use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::thread::LocalKey;
 
 use ddbx_protocol::ProcessIndex;
 use ddbx_satellite::shelf::{self, Kept};
 use serde::{Serialize, Serializer};
 
-/// How many rooms a thread keeps for later.
+/// How many rooms of a kind a thread keeps for later.
 const KEPT_MAX: usize = 256;
 
-/// The rooms that a thread keeps, with what was last in them.
-pub(crate) type Rooms<M> = RefCell<Vec<Box<M>>>;
+/// A room, with something in it or not.
+type Walls<M> = Box<Option<M>>;
 
-/// What goes with messages.
-pub trait Pooled: Sized + 'static {
-    /// Where this thread keeps room for it.
-    #[doc(hidden)]
-    fn rooms() -> &'static LocalKey<Rooms<Self>>;
+/// The empty rooms of one kind that a thread keeps.
+struct Kind {
+    of: TypeId,
+    /// `Vec<Walls<M>>`, for the `M` that it is of.
+    rooms: Box<dyn Any>,
 }
 
-/// Something in a room of its own, which goes back to the thread that drops it.
-pub struct Room<M: Pooled>(Option<Box<M>>);
+thread_local! {
+    static KINDS: RefCell<Vec<Kind>> = const { RefCell::new(Vec::new()) };
+}
 
-impl<M: Pooled> Room<M> {
+/// Does something with the empty rooms of a kind, unless the thread ends, which keeps nothing.
+#[inline]
+fn with_rooms<M: 'static, T>(what: impl FnOnce(&mut Vec<Walls<M>>) -> T) -> Option<T> {
+    let find = |kinds: &RefCell<Vec<Kind>>| {
+        let (mut kinds, of) = (kinds.borrow_mut(), TypeId::of::<M>());
+        let place = match kinds.iter().position(|kind| kind.of == of) {
+            Some(place) => place,
+            None => {
+                kinds.push(Kind { of, rooms: Box::new(Vec::<Walls<M>>::new()) });
+                kinds.len() - 1
+            }
+        };
+        // Whatever is asked for most comes to stand first.
+        let nearer = place.saturating_sub(1);
+        kinds.swap(place, nearer);
+        kinds[nearer].rooms.downcast_mut().map(what)
+    };
+    KINDS.try_with(find).ok().flatten()
+}
+
+/// Something in a room of its own, which goes back to the thread that is done with it.
+pub struct Room<M: 'static>(Option<Walls<M>>);
+
+impl<M: 'static> Room<M> {
     #[inline]
     pub(crate) fn new(inside: M) -> Self {
-        // A thread that ends keeps nothing.
-        let kept = M::rooms().try_with(|rooms| rooms.borrow_mut().pop()).ok().flatten();
-        Self(Some(match kept {
-            Some(mut room) => {
-                *room = inside;
-                room
-            }
-            None => Box::new(inside),
-        }))
+        let mut walls = with_rooms(Vec::pop).flatten().unwrap_or_default();
+        *walls = Some(inside);
+        Self(Some(walls))
+    }
+
+    #[inline]
+    pub(crate) fn into_inner(mut self) -> M {
+        let inside = self.0.as_mut().and_then(|walls| walls.take());
+        inside.expect(IS_THERE)
     }
 }
 
-const IS_THERE: &str = "it is there until it is dropped";
+const IS_THERE: &str = "it is there until it is taken or dropped";
 
-impl<M: Pooled> Deref for Room<M> {
+impl<M: 'static> Deref for Room<M> {
     type Target = M;
     #[inline]
     fn deref(&self) -> &M {
-        self.0.as_ref().expect(IS_THERE)
+        self.0.as_ref().and_then(|walls| walls.as_ref().as_ref()).expect(IS_THERE)
     }
 }
 
-impl<M: Pooled> Drop for Room<M> {
+impl<M: 'static> Drop for Room<M> {
     #[inline]
     fn drop(&mut self) {
-        let Some(room) = self.0.take() else { return };
-        let _ = M::rooms().try_with(|rooms| {
-            let mut rooms = rooms.borrow_mut();
+        let Some(mut walls) = self.0.take() else { return };
+        // What was in it is the program's own, and may use such rooms itself.
+        *walls = None;
+        with_rooms(|rooms: &mut Vec<Walls<M>>| {
             if rooms.len() < KEPT_MAX {
-                rooms.push(room);
+                rooms.push(walls);
             }
         });
     }
 }
 
-impl<M: Pooled + Clone> Clone for Room<M> {
+impl<M: Clone + 'static> Clone for Room<M> {
     fn clone(&self) -> Self {
         Self::new(M::clone(self))
     }
 }
 
-impl<M: Pooled + fmt::Debug> fmt::Debug for Room<M> {
+impl<M: fmt::Debug + 'static> fmt::Debug for Room<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         M::fmt(self, f)
-    }
-}
-
-impl<M: Pooled + Serialize> Serialize for Room<M> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        M::serialize(self, serializer)
     }
 }
 
@@ -159,25 +178,16 @@ impl<M: Reused + Serialize> Serialize for Shared<M> {
 mod tests {
     use super::*;
 
-    thread_local! {
-        static ROOMS: Rooms<String> = RefCell::default();
-    }
-
-    impl Pooled for String {
-        fn rooms() -> &'static LocalKey<Rooms<Self>> {
-            &ROOMS
-        }
-    }
-
     #[test]
     fn room_is_used_again() {
-        let kept = || ROOMS.with_borrow(Vec::len);
+        let kept = || with_rooms(|rooms: &mut Vec<Walls<String>>| rooms.len()).unwrap();
         let one = Room::new("one".to_owned());
         let other = one.clone();
         assert_eq!((kept(), other.as_str()), (0, "one"));
         drop(one);
-        drop(other);
-        assert_eq!(kept(), 2);
+        assert_eq!((other.into_inner().as_str(), kept()), ("one", 2));
+        drop(Room::new(7_u8));
+        assert_eq!(kept(), 2, "those of another kind are elsewhere");
         let many: Vec<_> = (0..2 * KEPT_MAX).map(|n| Room::new(n.to_string())).collect();
         assert!(many.iter().enumerate().all(|(n, room)| **room == n.to_string()));
         assert_eq!(kept(), 0);

@@ -142,8 +142,8 @@ impl Process {
     /// Wraps a service: `channel.execute(process.serve(server.serve()))`.
     pub fn serve<S: Serve>(&self, service: S) -> Server<S>
     where
-        S::Req: RequestName + Serialize,
-        S::Resp: Serialize,
+        S::Req: RequestName + Serialize + 'static,
+        S::Resp: Serialize + 'static,
     {
         Server::new(service, self.clone())
     }

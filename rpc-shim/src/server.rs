@@ -39,8 +39,8 @@ pub struct Server<S> {
 
 impl<S: Serve> Server<S>
 where
-    S::Req: RequestName + Serialize,
-    S::Resp: Serialize,
+    S::Req: RequestName + Serialize + 'static,
+    S::Resp: Serialize + 'static,
 {
     pub(crate) fn new(service: S, process: Process) -> Self {
         Self { service, process }
@@ -181,8 +181,8 @@ const IN_SESSION: &str = "only a process of a session comes here";
 
 impl<S: Serve> Serve for Server<S>
 where
-    S::Req: RequestName + Serialize,
-    S::Resp: Serialize,
+    S::Req: RequestName + Serialize + 'static,
+    S::Resp: Serialize + 'static,
 {
     type Req = TracedRequest<S::Req>;
     type Resp = TracedResponse<S::Resp>;
@@ -197,7 +197,10 @@ where
         let Self { service, process } = self;
         let (meta, body) = match request {
             Traced::Plain(body) => (None, Some(body)),
-            Traced::With(meta, body) => (Some(meta), Some(body)),
+            Traced::With(message) => {
+                let (meta, body) = message.into_inner();
+                (Some(meta), Some(body))
+            }
             Traced::Failed(..) => (None, None),
         };
         let later = match (process.satellite().map(Handle::is_in_order), body) {

@@ -45,7 +45,7 @@ impl<'a> Call<'a> {
     /// A call begins. If nothing stands in its way it has left with that, and what its request
     /// takes along is returned too. tarpc is given a deadline that does not come.
     #[inline]
-    pub(super) fn begin<Req: RequestName + Serialize, Resp>(
+    pub(super) fn begin<Req: RequestName + Serialize + 'static, Resp: 'static>(
         client: &Client<Req, Resp>,
         satellite: &'a Handle,
         ctx: &mut context::Context,

@@ -19,7 +19,7 @@ use crate::envelope::TracedResponse;
 type Outcome<Resp> = Result<Resp, RpcError>;
 
 /// A call until it is back. tarpc's own future of it stands elsewhere, where it is not moved.
-pub(super) struct Exchange<'a, Req, Resp, F> {
+pub(super) struct Exchange<'a, Req: 'static, Resp: 'static, F> {
     client: &'a Client<Req, Resp>,
     call: Call<'a>,
     exchange: Pin<&'a mut F>,

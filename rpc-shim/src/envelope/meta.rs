@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::methods::Method;
 use crate::naming::Name;
-use crate::pool::{Pooled, Reused, Rooms};
+use crate::pool::Reused;
 
 /// What travels with a request, and what its caller keeps of it.
 pub struct RequestMeta {
@@ -148,17 +148,10 @@ pub(crate) struct Hello {
 
 thread_local! {
     static OF_REQUESTS: Shelves<RequestMeta> = const { RefCell::new(Vec::new()) };
-    static OF_RESPONSES: Rooms<ResponseMeta> = const { RefCell::new(Vec::new()) };
 }
 
 impl Kept for RequestMeta {
     fn shelves() -> &'static LocalKey<Shelves<Self>> {
         &OF_REQUESTS
-    }
-}
-
-impl Pooled for ResponseMeta {
-    fn rooms() -> &'static LocalKey<Rooms<Self>> {
-        &OF_RESPONSES
     }
 }

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::meta::{FROM_ELSEWHERE, Hello, Left, RequestMeta, ResponseMeta};
 use crate::naming::Name;
-use crate::pool::{Room, Shared};
+use crate::pool::Shared;
 
 /// Room for what nearly all messages have.
 type Bytes = SmallVec<[u8; 128]>;
@@ -322,14 +322,14 @@ impl Serialize for ResponseMeta {
     }
 }
 
-impl<'de> Deserialize<'de> for Room<ResponseMeta> {
+impl<'de> Deserialize<'de> for ResponseMeta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if !deserializer.is_human_readable() {
-            return deserializer.deserialize_bytes(Read(ResponseMeta::unpack)).map(Self::new);
+            return deserializer.deserialize_bytes(Read(Self::unpack));
         }
         let read = Response::<Option<ProcessName>>::deserialize(deserializer)?;
         let Response { delay, is_free, from, sent, name } = read;
-        Ok(Self::new(ResponseMeta { delay, is_free, from, sent, name }))
+        Ok(Self { delay, is_free, from, sent, name })
     }
 }
 

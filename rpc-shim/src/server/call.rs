@@ -93,7 +93,7 @@ impl Call {
     }
 
     /// The same when it may.
-    pub(super) fn leaves<T: Serialize>(
+    pub(super) fn leaves<T: Serialize + 'static>(
         &self,
         outcome: &Result<T, ServerError>,
     ) -> BoxFuture<'static, (Passed, EventNumber)> {
@@ -151,7 +151,7 @@ impl Call {
 
     /// What goes back.
     #[inline]
-    pub(super) fn answer<T>(
+    pub(super) fn answer<T: 'static>(
         &self,
         outcome: Result<T, ServerError>,
         delay: Delay,
@@ -160,9 +160,9 @@ impl Call {
         let (control, satellite) = (&self.0, self.satellite());
         let name = control.was_introduced().then(|| satellite.name());
         let (is_free, from) = (control.is_free(), satellite.process());
-        let meta = Room::new(ResponseMeta { delay, is_free, from, sent, name });
+        let meta = ResponseMeta { delay, is_free, from, sent, name };
         match outcome {
-            Ok(response) => Traced::With(meta, response),
+            Ok(response) => Traced::With(Room::new((meta, response))),
             Err(error) => Traced::Failed(Box::new((meta, error))),
         }
     }

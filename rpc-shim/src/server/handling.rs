@@ -67,7 +67,7 @@ pub(super) enum Ended {
     GivenUp(Delay),
 }
 
-impl<T: Serialize, F: Future<Output = Outcome<T>>> Handling<T, F> {
+impl<T: Serialize + 'static, F: Future<Output = Outcome<T>>> Handling<T, F> {
     /// Without a session.
     #[inline]
     pub(super) fn plain(handler: F) -> Self {
@@ -83,7 +83,7 @@ impl<T: Serialize, F: Future<Output = Outcome<T>>> Handling<T, F> {
     }
 }
 
-impl<T: Serialize, F: Future<Output = Outcome<T>>> Future for Handling<T, F> {
+impl<T: Serialize + 'static, F: Future<Output = Outcome<T>>> Future for Handling<T, F> {
     type Output = Outcome<TracedResponse<T>>;
 
     #[inline]
@@ -117,7 +117,7 @@ impl<T: Serialize, F: Future<Output = Outcome<T>>> Future for Handling<T, F> {
     }
 }
 
-impl<T: Serialize> Rest<T> {
+impl<T: Serialize + 'static> Rest<T> {
     fn of(call: &Call) -> Box<Self> {
         Box::new(Self { leaving: None, otherwise: call.ends_otherwise() })
     }
