@@ -181,6 +181,7 @@ impl CallPath {
     pub const DEPTH_MAX: usize = 256;
 
     /// The `nth` call that a control makes where it began.
+    #[inline]
     pub fn root(nth: u32) -> Self {
         Self(Short::from_slice(&[nth]))
     }
@@ -210,6 +211,7 @@ impl CallPath {
     }
 
     /// The numbers, the outermost call first.
+    #[inline]
     pub fn numbers(&self) -> &[u32] {
         &self.0
     }

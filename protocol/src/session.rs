@@ -80,6 +80,7 @@ impl Clone for Stack {
 
 impl Stack {
     /// A control that starts in `home`.
+    #[inline]
     pub fn home(home: ProcessIndex) -> Self {
         Self(Short::from_slice(&[home]))
     }
@@ -93,6 +94,7 @@ impl Stack {
     }
 
     /// The process in which the strand is.
+    #[inline]
     pub fn top(&self) -> Option<ProcessIndex> {
         self.0.last().copied()
     }

@@ -7,7 +7,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use ddbx_protocol::EventKind;
+use ddbx_protocol::{Delay, EventKind};
 use ddbx_satellite::driver::Handle;
 use futures::FutureExt as _;
 use futures::future::Either;
@@ -47,11 +47,30 @@ impl<Req: 'static, Resp: 'static> Clone for Client<Req, Resp> {
 
 /// What came back, without its envelope.
 struct Answer<Resp> {
-    meta: Option<ResponseMeta>,
+    said: Said,
     outcome: Result<Resp, RpcError>,
 }
 
+/// What the envelope of a response said.
+enum Said {
+    /// There was none, or nothing in it.
+    Nothing,
+    /// With which delay the response comes.
+    Delay(Delay),
+    /// That, and more.
+    All(ResponseMeta),
+}
+
 impl<Resp> Answer<Resp> {
+    /// All that was said, if it was more than a delay.
+    #[inline]
+    fn meta(&self) -> Option<&ResponseMeta> {
+        match &self.said {
+            Said::All(meta) => Some(meta),
+            Said::Nothing | Said::Delay(_) => None,
+        }
+    }
+
     /// Whether it was the connection that gave it.
     fn is_lost(&self) -> bool {
         matches!(self.outcome, Err(RpcError::Shutdown | RpcError::Channel(_)))
@@ -116,7 +135,7 @@ where
     fn returned(&self, call: &Call<'_>, answer: &Answer<Resp>) -> EventKind {
         let departure =
             |meta: &ResponseMeta| self.process.controls().departure(meta.from, meta.sent);
-        let sent_as = answer.meta.as_ref().and_then(departure);
+        let sent_as = answer.meta().and_then(departure);
         EventKind::ReturnArrived { call: call.who.id(), sent_as }
     }
 
@@ -124,18 +143,20 @@ where
     #[inline]
     fn open(&self, response: Result<TracedResponse<Resp>, RpcError>) -> Answer<Resp> {
         self.connection.answered(&response);
-        match response {
-            Ok(Traced::Plain(body)) => Answer { meta: None, outcome: Ok(body) },
+        let (said, outcome) = match response {
+            Ok(Traced::Plain(body)) => (Said::Nothing, Ok(body)),
+            Ok(Traced::Timed((delay, body))) => (Said::Delay(delay), Ok(body)),
             Ok(Traced::With(message)) => {
                 let (meta, body) = message.into_inner();
-                Answer { meta: Some(meta), outcome: Ok(body) }
+                (Said::All(meta), Ok(body))
             }
             Ok(Traced::Failed(failure)) => {
                 let (meta, error) = *failure;
-                Answer { meta: Some(meta), outcome: Err(failed(error)) }
+                (Said::All(meta), Err(failed(error)))
             }
-            Err(error) => Answer { meta: None, outcome: Err(error) },
-        }
+            Err(error) => (Said::Nothing, Err(error)),
+        };
+        Answer { said, outcome }
     }
 
     /// The same of a session, where the other end may have said who it is.
@@ -146,7 +167,7 @@ where
         response: Result<TracedResponse<Resp>, RpcError>,
     ) -> Answer<Resp> {
         let (answer, Who { satellite, meta, .. }) = (self.open(response), &call.who);
-        self.connection.meet(satellite, meta.hello.as_ref(), answer.meta.as_ref());
+        self.connection.meet(satellite, meta.hello.as_ref(), answer.meta());
         answer
     }
 

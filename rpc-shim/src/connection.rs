@@ -54,7 +54,12 @@ impl Connection {
 
     /// The other end may have said who it is.
     #[inline]
-    pub(crate) fn meet(&self, satellite: &Handle, hello: Option<&Hello>, answer: Option<&ResponseMeta>) {
+    pub(crate) fn meet(
+        &self,
+        satellite: &Handle,
+        hello: Option<&Hello>,
+        answer: Option<&ResponseMeta>,
+    ) {
         if let (Some(hello), Some(answer)) = (hello, answer)
             && let Some(name) = &answer.name
             && self.met.fetch_max(hello.names_had, Ordering::Relaxed) < hello.names_had

@@ -8,6 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Once;
 
+use ddbx_protocol::Delay;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Serialize, Serializer};
@@ -28,6 +29,7 @@ const WITH_META: u8 = 254;
 // What comes after `WITH_META`. (0 and 1 were these before metadata was packed.)
 const MESSAGE: u8 = 2;
 const FAILURE: u8 = 3;
+const TIMED: u8 = 4;
 
 const NOT_WRAPPED: &str = "not a ddbx envelope: the other end of this connection is not wrapped \
                            by ddbx; wrap both ends or none";
@@ -35,9 +37,12 @@ const NOT_WRAPPED: &str = "not a ddbx envelope: the other end of this connection
 /// A message with what the debugger adds to it. It is no larger than the message alone, for
 /// nearly all types, because tarpc moves it about.
 #[derive(Clone, Debug)]
-pub enum Traced<M: 'static, T: 'static> {
+pub enum Traced<M: 'static, T: 'static, D> {
     /// Nothing is added: there is no session.
     Plain(T),
+    /// A response of a session of which there is nothing to say but its delay: nearly all.
+    /// There are no such requests.
+    Timed(D),
     /// A message of a session.
     With(Room<(M, T)>),
     /// A response of a session: the error of a handler. There are few.
@@ -45,14 +50,31 @@ pub enum Traced<M: 'static, T: 'static> {
 }
 
 /// A request with what is added to it.
-pub type TracedRequest<Req> = Traced<Shared<RequestMeta>, Req>;
+pub type TracedRequest<Req> = Traced<Shared<RequestMeta>, Req, Never>;
 /// A response with what is added to it.
-pub type TracedResponse<Resp> = Traced<ResponseMeta, Resp>;
+pub type TracedResponse<Resp> = Traced<ResponseMeta, Resp, (Delay, Resp)>;
 
-impl<M: 'static, T: RequestName + 'static> RequestName for Traced<M, T> {
+/// What is never said.
+#[derive(Clone, Copy, Debug)]
+pub enum Never {}
+
+impl Serialize for Never {
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        match *self {}
+    }
+}
+
+impl<'de> Deserialize<'de> for Never {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(de::Error::custom("a request cannot be an answer"))
+    }
+}
+
+impl<M: 'static, T: RequestName + 'static> RequestName for Traced<M, T, Never> {
     fn name(&self) -> &str {
         match self {
             Self::Plain(body) => body.name(),
+            Self::Timed(never) => match *never {},
             Self::With(message) => message.1.name(),
             Self::Failed(..) => "ddbx.failed",
         }
@@ -62,23 +84,25 @@ impl<M: 'static, T: RequestName + 'static> RequestName for Traced<M, T> {
 /// In a format for people: `{"ddbx": null, "body": {"message": …}}`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Readable<M, T, E> {
+struct Readable<M, T, D, E> {
     ddbx: Option<M>,
-    body: Body<T, E>,
+    body: Body<T, D, E>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Body<T, E> {
+enum Body<T, D, E> {
     Message(T),
+    Timed(D),
     Failure(E),
 }
 
-impl<M: Serialize + 'static, T: Serialize + 'static> Serialize for Traced<M, T> {
+impl<M: Serialize + 'static, T: Serialize + 'static, D: Serialize> Serialize for Traced<M, T, D> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             let (ddbx, body) = match self {
                 Self::Plain(body) => (None, Body::Message(body)),
+                Self::Timed(timed) => (None, Body::Timed(timed)),
                 Self::With(message) => (Some(&message.0), Body::Message(&message.1)),
                 Self::Failed(failed) => (Some(&failed.0), Body::Failure(&failed.1)),
             };
@@ -89,6 +113,13 @@ impl<M: Serialize + 'static, T: Serialize + 'static> Serialize for Traced<M, T> 
                 let mut tuple = serializer.serialize_tuple(2)?;
                 tuple.serialize_element(&PLAIN)?;
                 tuple.serialize_element(body)?;
+                tuple.end()
+            }
+            Self::Timed(timed) => {
+                let mut tuple = serializer.serialize_tuple(3)?;
+                tuple.serialize_element(&WITH_META)?;
+                tuple.serialize_element(&TIMED)?;
+                tuple.serialize_element(timed)?;
                 tuple.end()
             }
             Self::With(message) => {
@@ -113,16 +144,22 @@ impl<M: Serialize + 'static, T: Serialize + 'static> Serialize for Traced<M, T> 
     }
 }
 
-impl<'de, M: Deserialize<'de> + 'static, T: Deserialize<'de> + 'static> Deserialize<'de> for Traced<M, T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+impl<'de, M, T, D> Deserialize<'de> for Traced<M, T, D>
+where
+    M: Deserialize<'de> + 'static,
+    T: Deserialize<'de> + 'static,
+    D: Deserialize<'de>,
+{
+    fn deserialize<From: Deserializer<'de>>(deserializer: From) -> Result<Self, From::Error> {
         if !deserializer.is_human_readable() {
             return deserializer.deserialize_tuple(4, Elements(PhantomData));
         }
-        let read = Readable::<M, T, ServerError>::deserialize(deserializer);
+        let read = Readable::<M, T, D, ServerError>::deserialize(deserializer);
         let read = read.map_err(|error| de::Error::custom(not_wrapped(&error.to_string())))?;
         match (read.ddbx, read.body) {
             (None, Body::Message(body)) => Ok(Self::Plain(body)),
             (Some(meta), Body::Message(body)) => Ok(Self::With(Room::new((meta, body)))),
+            (_, Body::Timed(timed)) => Ok(Self::Timed(timed)),
             (Some(meta), Body::Failure(error)) => Ok(Self::Failed(Box::new((meta, error)))),
             (None, Body::Failure(error)) => Err(de::Error::custom(error)),
         }
@@ -137,10 +174,15 @@ fn not_wrapped(why: &str) -> String {
     format!("{NOT_WRAPPED} ({why})")
 }
 
-struct Elements<M, T>(PhantomData<(M, T)>);
+struct Elements<M, T, D>(PhantomData<(M, T, D)>);
 
-impl<'de, M: Deserialize<'de> + 'static, T: Deserialize<'de> + 'static> Visitor<'de> for Elements<M, T> {
-    type Value = Traced<M, T>;
+impl<'de, M, T, D> Visitor<'de> for Elements<M, T, D>
+where
+    M: Deserialize<'de> + 'static,
+    T: Deserialize<'de> + 'static,
+    D: Deserialize<'de>,
+{
+    type Value = Traced<M, T, D>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a ddbx envelope")
@@ -155,6 +197,7 @@ impl<'de, M: Deserialize<'de> + 'static, T: Deserialize<'de> + 'static> Visitor<
         match next::<u8, A>(from)? {
             PLAIN => Ok(Traced::Plain(next(from)?)),
             WITH_META => match next::<u8, A>(from)? {
+                TIMED => Ok(Traced::Timed(next(from)?)),
                 MESSAGE => Ok(Traced::With(Room::new((next(from)?, next(from)?)))),
                 FAILURE => Ok(Traced::Failed(Box::new((next(from)?, next(from)?)))),
                 _ => Err(de::Error::custom("an envelope of another version of ddbx")),

@@ -33,17 +33,12 @@ thread_local! {
 fn with_rooms<M: 'static, T>(what: impl FnOnce(&mut Vec<Walls<M>>) -> T) -> Option<T> {
     let find = |kinds: &RefCell<Vec<Kind>>| {
         let (mut kinds, of) = (kinds.borrow_mut(), TypeId::of::<M>());
-        let place = match kinds.iter().position(|kind| kind.of == of) {
-            Some(place) => place,
-            None => {
-                kinds.push(Kind { of, rooms: Box::new(Vec::<Walls<M>>::new()) });
-                kinds.len() - 1
-            }
-        };
-        // Whatever is asked for most comes to stand first.
-        let nearer = place.saturating_sub(1);
-        kinds.swap(place, nearer);
-        kinds[nearer].rooms.downcast_mut().map(what)
+        // As many as there are types of requests: few.
+        let place = kinds.iter().position(|kind| kind.of == of).unwrap_or_else(|| {
+            kinds.push(Kind { of, rooms: Box::new(Vec::<Walls<M>>::new()) });
+            kinds.len() - 1
+        });
+        kinds[place].rooms.downcast_mut().map(what)
     };
     KINDS.try_with(find).ok().flatten()
 }

@@ -201,6 +201,7 @@ where
                 let (meta, body) = message.into_inner();
                 (Some(meta), Some(body))
             }
+            Traced::Timed(never) => match never {},
             Traced::Failed(..) => (None, None),
         };
         let later = match (process.satellite().map(Handle::is_in_order), body) {

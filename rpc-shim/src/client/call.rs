@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tarpc::{RequestName, context};
 
-use super::{Answer, Client};
+use super::{Answer, Client, Said};
 use crate::capture;
 use crate::control::Control;
 use crate::controls::Controls;
@@ -289,12 +289,15 @@ impl Who<'_> {
     #[inline]
     pub(super) fn is_back_with<T>(&self, answer: &Answer<T>) -> Passed {
         let Left { at, delay, is_free, .. } = self.meta.left;
-        match &answer.meta {
-            Some(meta) => Passed { delay: meta.delay, is_free: meta.is_free || is_free },
-            None if answer.is_lost() => {
+        match &answer.said {
+            Said::Delay(delay) => Passed { delay: *delay, is_free },
+            Said::All(meta) => Passed { delay: meta.delay, is_free: meta.is_free || is_free },
+            Said::Nothing if answer.is_lost() => {
                 Passed { delay: self.satellite.woken_by_a_loss(at, delay), is_free }
             }
-            None => Passed { delay: self.own().floor.woken_by_anybody(at, delay), is_free },
+            Said::Nothing => {
+                Passed { delay: self.own().floor.woken_by_anybody(at, delay), is_free }
+            }
         }
     }
 }

@@ -126,7 +126,7 @@ impl ResponseMeta {
     /// Whether nothing is to be said but the delay: who answers is of interest only with the
     /// rest.
     #[inline]
-    pub(super) fn is_short(&self) -> bool {
+    pub(crate) fn is_short(&self) -> bool {
         !self.is_free && self.sent == EventNumber::default() && self.name.is_none()
     }
 }

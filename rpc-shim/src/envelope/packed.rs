@@ -33,10 +33,7 @@ const REQUEST: usize = 41;
 /// What nearly every request is: one process waits for it, and it is one from outside.
 const SHORT_REQUEST: usize = REQUEST + 8 + 4;
 
-/// What every response has, and nearly every response is: its delay.
-const SHORT_RESPONSE: usize = 8;
-
-/// What every other response has.
+/// What every response has.
 const RESPONSE: usize = 25;
 
 impl RequestMeta {
@@ -105,10 +102,16 @@ impl RequestMeta {
         if stack > STACK_MAX + 1 || path > CallPath::DEPTH_MAX {
             return None;
         }
-        self.stack.0.clear();
-        for _ in 0..stack {
-            self.stack.0.push(ProcessIndex(from.number()?));
-        }
+        self.stack = match stack {
+            1 => Stack::home(ProcessIndex(from.number()?)),
+            _ => {
+                let mut all = Stack::default();
+                for _ in 0..stack {
+                    all.0.push(ProcessIndex(from.number()?));
+                }
+                all
+            }
+        };
         self.path = match path {
             1 => CallPath::root(u32::from_le_bytes(from.take()?)),
             _ => {
@@ -137,11 +140,6 @@ impl RequestMeta {
 }
 
 impl ResponseMeta {
-    #[inline]
-    fn pack_short(&self) -> Option<[u8; SHORT_RESPONSE]> {
-        self.is_short().then(|| self.delay.as_nanos().to_le_bytes())
-    }
-
     fn pack(&self) -> Bytes {
         let mut fixed = Fixed::<RESPONSE>::default();
         fixed.put([flag(self.is_free, IS_FREE) | flag(self.name.is_some(), INTRODUCES)]);
@@ -155,11 +153,6 @@ impl ResponseMeta {
 
     fn unpack(bytes: &[u8]) -> Option<Self> {
         let mut from = Unpacked(bytes);
-        if bytes.len() == SHORT_RESPONSE {
-            let delay = Delay::from_nanos(from.number()?);
-            let (from, sent) = (ProcessIndex(0), EventNumber(0));
-            return Some(Self { delay, is_free: false, from, sent, name: None });
-        }
         let [flags] = from.take()?;
         let meta = Self {
             delay: Delay::from_nanos(from.number()?),
@@ -311,10 +304,7 @@ struct Response<N> {
 impl Serialize for ResponseMeta {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if !serializer.is_human_readable() {
-            return match self.pack_short() {
-                Some(bytes) => serializer.serialize_bytes(&bytes),
-                None => serializer.serialize_bytes(&self.pack()),
-            };
+            return serializer.serialize_bytes(&self.pack());
         }
         let Self { delay, is_free, from, sent, name } = self;
         let (delay, is_free, from, sent) = (*delay, *is_free, *from, *sent);
@@ -381,11 +371,8 @@ mod tests {
             sent: EventNumber(6),
             name: ProcessName::new("stock").ok(),
         };
-        let (from, sent) = (ProcessIndex(0), EventNumber(0));
-        let short = ResponseMeta { from, sent, name: None, ..meta.clone() };
-        assert_eq!(meta.pack_short(), None);
+        assert!(!meta.is_short());
         assert_eq!(ResponseMeta::unpack(&meta.pack()), Some(meta));
-        assert_eq!(ResponseMeta::unpack(&short.pack_short().unwrap()), Some(short));
     }
 
     #[test]

@@ -162,6 +162,7 @@ impl Call {
         let (is_free, from) = (control.is_free(), satellite.process());
         let meta = ResponseMeta { delay, is_free, from, sent, name };
         match outcome {
+            Ok(response) if meta.is_short() => Traced::Timed((delay, response)),
             Ok(response) => Traced::With(Room::new((meta, response))),
             Err(error) => Traced::Failed(Box::new((meta, error))),
         }
