@@ -101,25 +101,28 @@ fn script(satellite: &Handle, directory: &Path) -> Result<Script, String> {
     let own = recording.logs().iter().find(|log| is_own(log));
     let own = own.ok_or_else(|| format!("{} has no log of it", directory.display()))?;
     let (own, tail) = read(own).map_err(|error| error.to_string())?;
-    let made: BTreeSet<CallId> = calls(&own, is_made).cloned().collect();
     // Those that were given up; less those that arrived, they never did.
     let mut lost: BTreeSet<CallId> = calls(&own, is_given_up).cloned().collect();
     let arrive = |lost: &mut BTreeSet<CallId>, entries: &[Entry]| {
-        calls(entries, is_arrival).for_each(|call| _ = lost.remove(call));
+        if !lost.is_empty() {
+            calls(entries, is_arrival).for_each(|call| _ = lost.remove(call));
+        }
     };
     arrive(&mut lost, &own);
+    let script = Script::new(own);
     // Of a call that has an answer it is known that it was handled. Mostly all have one, and
     // then nobody has to read what all the others have done.
-    let mut handled: BTreeSet<CallId> = calls(&own, is_answer).cloned().collect();
-    let all_known = lost.is_empty() && made.is_subset(&handled);
+    let unanswered = script.unanswered();
+    let mut handled = BTreeSet::new();
+    let all_known = lost.is_empty() && unanswered.is_empty();
     for log in recording.logs().iter().filter(|log| !all_known && !is_own(log)) {
         let (entries, _) = read(log).map_err(|error| error.to_string())?;
         arrive(&mut lost, &entries);
-        handled.extend(calls(&entries, is_end).filter(|call| made.contains(call)).cloned());
+        handled.extend(calls(&entries, is_end).filter(|call| unanswered.contains(call)).cloned());
     }
     let script = match tail {
-        Tail::Closed => Script::to_the_end(own, handled),
-        Tail::Open(_) | Tail::Torn(_) => Script::new(own),
+        Tail::Closed => script.to_the_end(handled),
+        Tail::Open(_) | Tail::Torn(_) => script,
     };
     Ok(script.without(lost))
 }
@@ -140,14 +143,6 @@ fn calls(
         Entry::Event(Moment { kind, .. }) if is_wanted(kind) => kind.call(),
         _ => None,
     })
-}
-
-fn is_made(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::CallSent { .. })
-}
-
-fn is_answer(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::ReturnArrived { .. })
 }
 
 fn is_given_up(kind: &EventKind) -> bool {
