@@ -27,8 +27,10 @@ use crate::process::Process;
 use crate::server::is_deadline;
 
 mod call;
+mod carried;
 
 use call::{Call, GivenUp};
+use carried::Carried;
 
 /// tarpc itself is given a deadline that never comes: the shim keeps the real one,
 /// in virtual time. (tokio's timers do not take much more than two years.)
@@ -229,12 +231,16 @@ where
         ctx: context::Context,
         request: TracedRequest<Req>,
     ) -> Result<TracedResponse<Resp>, RpcError> {
-        let satellite = call.satellite;
-        if satellite.is_lost(&call.id()) {
+        let (satellite, id, channel) = (call.satellite, call.id(), self.channel.clone());
+        if satellite.is_answered(&id) {
+            // The caller waits for it, and nothing else does.
+            return Carried::new(async move { channel.call(ctx, request).await }).await;
+        }
+        if satellite.is_lost(&id) {
             // The caller gave it up before it arrived: so it does not.
             return std::future::pending().await;
         }
-        let (abroad, channel) = (satellite.leaves(&call.id()), self.channel.clone());
+        let abroad = satellite.leaves(&id);
         let exchange = async move {
             let _abroad = abroad;
             channel.call(ctx, request).await
