@@ -6,6 +6,7 @@
 //! happened again the process goes on by itself; or it ends, if it did.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ddbx_protocol::replay::{Differs, Next};
@@ -15,6 +16,7 @@ use ddbx_protocol::{
 use ddbx_recording::{ChoiceValue, Entry};
 
 mod calls;
+mod fates;
 mod places;
 #[cfg(test)]
 mod tests;
@@ -22,9 +24,21 @@ mod tests;
 use calls::Calls;
 use places::{Mark, Places};
 
-/// Where an event stands in the script.
+/// Where an event stands in the script: a small number, since there are several of them for
+/// each event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(usize);
+pub struct Place(NonZeroU32);
+
+impl Place {
+    /// That of the event with this index. There is no room for more events than have one.
+    fn at(index: usize) -> Self {
+        Self(u32::try_from(index + 1).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MAX))
+    }
+
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 /// Where an event belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,8 +131,7 @@ impl Script {
             script.steps.push(Step { number, kind, took, is_done: false });
         }
         script.places = Places::of(&script.steps);
-        let made = script.steps.iter().filter(|step| is_unanswered(&script, &step.kind));
-        script.unanswered = made.filter_map(|step| step.kind.call()).cloned().collect();
+        script.unanswered = script.without_answer().cloned().collect();
         script.lasted = last.since(RealTime::default());
         script.skip();
         script
@@ -135,22 +148,6 @@ impl Script {
         Self { lost, ..self }
     }
 
-    /// Whether a call never arrived.
-    pub fn is_lost(&self, call: &CallId) -> bool {
-        self.lost.contains(call)
-    }
-
-    /// Its calls to which it got no answer.
-    pub fn unanswered(&self) -> &BTreeSet<CallId> {
-        &self.unanswered
-    }
-
-    /// Whether a call that has left is one to which there is an answer.
-    pub fn is_answered(&self, call: &CallId) -> bool {
-        // When it is over, there are calls that were not recorded.
-        !self.is_over() && !self.unanswered.contains(call)
-    }
-
     /// An event comes. It keeps the place until it has happened or is put back.
     pub fn claim(&mut self, kind: &EventKind) -> Claim {
         if self.is_free() {
@@ -159,7 +156,7 @@ impl Script {
         let Some(found) = self.find(kind) else { return Claim::Unheard };
         let Some(place) = self.places.claim(found) else { return Claim::Beyond };
         if let Some(calls) = &mut self.calls {
-            calls.remove(&self.steps[place.0].kind, place);
+            calls.remove(&self.steps[place.index()].kind, place);
         }
         Claim::At(place)
     }
@@ -167,7 +164,7 @@ impl Script {
     /// An event that had this place does not happen now.
     pub fn put_back(&mut self, place: Place) {
         if let Some(calls) = &mut self.calls {
-            calls.insert(&self.steps[place.0].kind, place);
+            calls.insert(&self.steps[place.index()].kind, place);
         }
         self.places.put_back(place);
     }
@@ -181,25 +178,27 @@ impl Script {
     /// hand.
     fn find(&self, kind: &EventKind) -> Option<Place> {
         match self.steps.get(self.next) {
-            Some(next) if next.kind.is_like(kind) => Some(self.places.kind_at(Place(self.next))),
+            Some(next) if next.kind.is_like(kind) => {
+                Some(self.places.kind_at(Place::at(self.next)))
+            }
             _ => self.places.kind(&self.steps, kind),
         }
     }
 
     /// Whether the event at this place comes next, now or when nobody runs.
     pub fn is_next(&self, place: Place) -> bool {
-        place.0 == self.next
+        place.index() == self.next
     }
 
     /// Whether the event at this place may happen.
     pub fn is_turn(&self, place: Place) -> bool {
-        place.0 < self.next || self.turn() == Some(place)
+        place.index() < self.next || self.turn() == Some(place)
     }
 
     /// Which event may happen now, if it comes.
     pub fn turn(&self) -> Option<Place> {
         let may_be = !self.is_running && !self.is_over() && !self.is_needed();
-        may_be.then_some(Place(self.next))
+        may_be.then_some(Place::at(self.next))
     }
 
     /// Whether others need the process to be there: when it ends they drop what they do
@@ -211,21 +210,9 @@ impl Script {
         !self.abroad.is_empty() && !self.steps[self.next].kind.is_departure() && left.all(is_last)
     }
 
-    /// A call leaves the process.
-    pub fn leaves(&mut self, call: &CallId) {
-        if self.handled.contains(call) {
-            self.abroad.insert(call.clone());
-        }
-    }
-
-    /// An answer to it is there, whether anybody wants it or not.
-    pub fn is_back(&mut self, call: &CallId) {
-        self.abroad.remove(call);
-    }
-
     /// The event at this place happens.
     pub fn happens(&mut self, place: Place, actual: &EventKind) -> EventNumber {
-        let step = &self.steps[place.0];
+        let step = &self.steps[place.index()];
         let number = step.number;
         // Arguments may have what is different in every run, such as the time.
         let is_same = step.kind.is_like(actual) && step.kind.sent_as() == actual.sent_as();
@@ -274,19 +261,19 @@ impl Script {
             return Some(Like { path: path.clone(), is_same: true });
         }
         let calls = self.calls.get_or_insert_with(|| {
-            let left = (0..self.steps.len()).map(Place).filter(|at| self.places.is_left(*at));
+            let left = (0..self.steps.len()).map(Place::at).filter(|at| self.places.is_left(*at));
             let mut calls = Calls::default();
-            left.for_each(|at| calls.insert(&self.steps[at.0].kind, at));
+            left.for_each(|at| calls.insert(&self.steps[at.index()].kind, at));
             calls
         });
         let place = calls.like(outer, counted, at)?;
-        let call = self.steps[place.0].kind.call()?;
+        let call = self.steps[place.index()].kind.call()?;
         Some(Like { path: call.path.clone(), is_same: self.content(place) == Some(*wanted) })
     }
 
     /// What the arguments of the call at a place are.
     fn content(&self, place: Place) -> Option<u16> {
-        match self.steps[place.0].kind {
+        match self.steps[place.index()].kind {
             EventKind::CallSent { content, .. } => Some(content),
             _ => None,
         }
@@ -302,7 +289,7 @@ impl Script {
         let (who, r#in, what) = (control.clone(), call.cloned(), Shared::Message);
         let any = EventKind::Entered { control: who, call: r#in, nth, what, from: None };
         let left = self.places.all_like(&any).filter_map(|like| self.places.left(like));
-        let likes = left.filter_map(|place| match &self.steps[place.0].kind {
+        let likes = left.filter_map(|place| match &self.steps[place.index()].kind {
             EventKind::Entered { control: who, call: r#in, nth: which, what, from }
                 if (who, r#in.as_ref(), *which, *what) == (control, call, nth, Shared::Message) =>
             {
@@ -361,27 +348,21 @@ impl Script {
 
     /// The event at a place, and its number.
     pub fn at(&self, place: Place) -> (EventNumber, &EventKind) {
-        (self.steps[place.0].number, &self.steps[place.0].kind)
+        (self.steps[place.index()].number, &self.steps[place.index()].kind)
     }
 
     fn skip(&mut self) {
         while self.steps.get(self.next).is_some_and(is_past) {
-            self.finish(Place(self.next));
+            self.finish(Place::at(self.next));
             self.next += 1;
         }
     }
 
     fn finish(&mut self, place: Place) {
-        if !std::mem::replace(&mut self.steps[place.0].is_done, true) {
+        if !std::mem::replace(&mut self.steps[place.index()].is_done, true) {
             self.done += 1;
         }
     }
-}
-
-fn is_unanswered(script: &Script, kind: &EventKind) -> bool {
-    let EventKind::CallSent { call, .. } = kind else { return false };
-    let answer = EventKind::ReturnArrived { call: call.clone(), sent_as: None };
-    script.places.kind(&script.steps, &answer).is_none()
 }
 
 fn is_past(step: &Step) -> bool {

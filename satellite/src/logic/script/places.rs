@@ -44,13 +44,14 @@ impl Places {
         // Where the first event of a kind is: the last one so far.
         let mut last: Vec<Place> = Vec::with_capacity(steps.len());
         for (at, step) in steps.iter().enumerate() {
-            let (place, drawer) = (Place(at), places.drawer(&step.kind));
-            let kind = places.in_drawer(drawer).find(|kind| steps[kind.0].kind.is_like(&step.kind));
+            let (place, drawer) = (Place::at(at), places.drawer(&step.kind));
+            let kind =
+                places.in_drawer(drawer).find(|kind| steps[kind.index()].kind.is_like(&step.kind));
             last.push(place);
             match kind {
                 Some(kind) => {
-                    let before = std::mem::replace(&mut last[kind.0], place);
-                    places.links[before.0].next = Some(place);
+                    let before = std::mem::replace(&mut last[kind.index()], place);
+                    places.links[before.index()].next = Some(place);
                     places.links.push(Link {
                         kind,
                         next: None,
@@ -77,12 +78,12 @@ impl Places {
     pub(super) fn kind(&self, steps: &[Step], kind: &EventKind) -> Option<Place> {
         let is_known = self.sorts.contains(&discriminant(kind));
         let mut all = is_known.then(|| self.all_like(kind)).into_iter().flatten();
-        all.find(|place| steps[place.0].kind.is_like(kind))
+        all.find(|place| steps[place.index()].kind.is_like(kind))
     }
 
     /// The kind of the event at a place.
     pub(super) fn kind_at(&self, place: Place) -> Place {
-        self.links[place.0].kind
+        self.links[place.index()].kind
     }
 
     /// The kinds that may be the one of an event: also those that differ only in from whom a
@@ -93,41 +94,41 @@ impl Places {
 
     /// The first event of a kind that nobody has claimed.
     pub(super) fn left(&self, kind: Place) -> Option<Place> {
-        self.links[kind.0].left
+        self.links[kind.index()].left
     }
 
     /// Whether nobody has claimed this one.
     pub(super) fn is_left(&self, place: Place) -> bool {
-        !self.links[place.0].is_claimed
+        !self.links[place.index()].is_claimed
     }
 
     /// Claims it.
     pub(super) fn claim(&mut self, kind: Place) -> Option<Place> {
-        let place = self.links[kind.0].left?;
-        self.links[place.0].is_claimed = true;
-        self.links[kind.0].left = self.links[place.0].next;
+        let place = self.links[kind.index()].left?;
+        self.links[place.index()].is_claimed = true;
+        self.links[kind.index()].left = self.links[place.index()].next;
         Some(place)
     }
 
     /// It can be claimed again, in its place.
     pub(super) fn put_back(&mut self, place: Place) {
-        let kind = self.links[place.0].kind;
-        let mut next = self.links[kind.0].left;
+        let kind = self.links[place.index()].kind;
+        let mut next = self.links[kind.index()].left;
         let mut before = None;
         while let Some(other) = next.filter(|other| *other < place) {
-            (before, next) = (Some(other), self.links[other.0].next);
+            (before, next) = (Some(other), self.links[other.index()].next);
         }
-        self.links[place.0].is_claimed = false;
-        self.links[place.0].next = next;
+        self.links[place.index()].is_claimed = false;
+        self.links[place.index()].next = next;
         match before {
-            Some(before) => self.links[before.0].next = Some(place),
-            None => self.links[kind.0].left = Some(place),
+            Some(before) => self.links[before.index()].next = Some(place),
+            None => self.links[kind.index()].left = Some(place),
         }
     }
 
     fn in_drawer(&self, drawer: usize) -> impl Iterator<Item = Place> {
         let first = self.drawers.get(drawer).copied().flatten();
-        std::iter::successors(first, |place| self.links[place.0].beside)
+        std::iter::successors(first, |place| self.links[place.index()].beside)
     }
 
     /// Where such events are.
@@ -224,16 +225,16 @@ mod tests {
         let (steps, mut places) = places(&[1, 2, 1, 1, 2]);
         let [one, two] = [1, 2].map(|label| places.kind(&steps, &point(label)).unwrap());
         assert_eq!(places.kind(&steps, &point(3)), None);
-        let mut claim = |kind| places.claim(kind).map(|place| place.0);
+        let mut claim = |kind| places.claim(kind).map(|place| place.index());
         assert_eq!(
             [claim(one), claim(one), claim(one), claim(one)],
             [Some(0), Some(2), Some(3), None]
         );
         assert_eq!(claim(two), Some(1));
         for place in [2, 0, 3] {
-            places.put_back(Place(place));
+            places.put_back(Place::at(place));
         }
-        let mut claim = |kind| places.claim(kind).map(|place| place.0);
+        let mut claim = |kind| places.claim(kind).map(|place| place.index());
         assert_eq!(
             [claim(one), claim(one), claim(one), claim(one)],
             [Some(0), Some(2), Some(3), None]

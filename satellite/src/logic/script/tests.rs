@@ -121,6 +121,16 @@ fn calls_with_and_without_an_answer_are_told_apart_as_long_as_there_are_any() {
 }
 
 #[test]
+fn what_was_given_up_is_known_and_whether_it_arrived() {
+    let method = MethodName::new("S.get").unwrap();
+    let gives_up = |nth| EventKind::Cancelled { call: call("a", nth), end: End::Caller };
+    let expires = |nth, end| EventKind::DeadlineExpired { call: call("a", nth), end };
+    let arrived = EventKind::CallArrived { call: call("a", 1), method, sent_as: None };
+    let kinds = [gives_up(1), expires(2, End::Caller), expires(3, End::Callee), arrived];
+    assert_eq!(script(&kinds).given_up(), [call("a", 2)].into());
+}
+
+#[test]
 fn what_cannot_wait_is_crossed_off_and_nobody_waits_for_what_may_not_come() {
     let gives_up = EventKind::Cancelled { call: call("a", 1), end: End::Caller };
     let [x, ended] = [point("a", "x"), EventKind::Ended { control: control("b") }];
@@ -209,9 +219,9 @@ fn like_by_looking_at_all(
     let EventKind::CallSent { call: CallId { control, path }, method, content } = counted else {
         return None;
     };
-    let is_same = |place: Place| matches!(&script.steps[place.0].kind, EventKind::CallSent { content: c, .. } if c == content);
-    let left = (0..script.steps.len()).map(Place).filter(|at| script.places.is_left(*at));
-    let likes = left.filter_map(|place| match &script.steps[place.0].kind {
+    let is_same = |place: Place| matches!(&script.steps[place.index()].kind, EventKind::CallSent { content: c, .. } if c == content);
+    let left = (0..script.steps.len()).map(Place::at).filter(|at| script.places.is_left(*at));
+    let likes = left.filter_map(|place| match &script.steps[place.index()].kind {
         EventKind::CallSent { call, method: of, .. } => {
             let fits = of == method && call.control == *control && call.path.is_made_in(outer);
             fits.then_some((place, &call.path))
