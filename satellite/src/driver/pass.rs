@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::floor::woken;
-use super::replay::Replay;
+use super::replay::{Come, Replay};
 use super::{BUSY, Core, Handle, Waiting};
 use crate::logic::Verdict;
 use crate::logic::breakpoints::Groups;
@@ -196,15 +196,12 @@ impl Handle {
         kind: EventKind,
     ) -> Step<'a, (Passed, EventNumber)> {
         match (replay.come(kind), self.passes_in_turn(visit, &gate)) {
-            (Ok(turn), Some(passed)) => {
+            (Come::InTurn(turn), Some(passed)) => {
                 let number = turn.happens(self, passed.delay);
                 Either::Left(ready((passed, number)))
             }
             (come, _) => Either::Right(Box::pin(async move {
-                let turn = match come {
-                    Ok(turn) => turn,
-                    Err(waiting) => waiting.turn().await,
-                };
+                let turn = come.turn().await;
                 let passed = self.judge(visit, Arrival::InTurn(gate)).await;
                 (passed, turn.happens(self, passed.delay))
             })),

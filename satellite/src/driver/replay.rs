@@ -33,7 +33,7 @@ struct State {
 }
 
 /// How somebody waits.
-enum Wait<'a> {
+pub(super) enum Wait<'a> {
     /// Until it is told.
     Told(oneshot::Receiver<Told>),
     /// Until the process goes on by itself. A call waits in this way for each thing that may
@@ -43,7 +43,7 @@ enum Wait<'a> {
 
 /// What somebody hears who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+pub(super) enum Told {
     /// It may happen.
     Now,
     /// There is a place for it that somebody else had.
@@ -80,17 +80,14 @@ impl Replay {
 
     /// Waits for the turn of an event.
     pub(super) async fn turn(&self, kind: EventKind) -> Turn<'_> {
-        match self.come(kind) {
-            Ok(turn) => turn,
-            Err(waiting) => waiting.turn().await,
-        }
+        self.come(kind).turn().await
     }
 
     /// An event comes. Mostly it is its turn.
-    pub(super) fn come(&self, kind: EventKind) -> Result<Turn<'_>, Waiting<'_>> {
+    pub(super) fn come(&self, kind: EventKind) -> Come<'_> {
         match self.claim(kind) {
-            (turn, None) => Ok(turn),
-            (turn, Some(wait)) => Err(Waiting { turn, wait }),
+            (turn, None) => Come::InTurn(turn),
+            (turn, Some(wait)) => Come::Early(turn, wait),
         }
     }
 
@@ -218,17 +215,23 @@ fn own((number, kind): (EventNumber, &EventKind)) -> (EventNumber, EventKind) {
     (number, kind.clone())
 }
 
-/// It is not the turn of an event yet.
-pub(super) struct Waiting<'a> {
-    turn: Turn<'a>,
-    wait: Wait<'a>,
+/// An event has come.
+pub(super) enum Come<'a> {
+    /// It is its turn.
+    InTurn(Turn<'a>),
+    /// Not yet.
+    Early(Turn<'a>, Wait<'a>),
 }
 
-impl<'a> Waiting<'a> {
-    /// Waits until it is.
+impl<'a> Come<'a> {
+    /// Waits until it is its turn.
     pub(super) async fn turn(mut self) -> Turn<'a> {
         loop {
-            let told = match self.wait {
+            let (mut turn, wait) = match self {
+                Self::InTurn(turn) => return turn,
+                Self::Early(turn, wait) => (turn, wait),
+            };
+            let told = match wait {
                 // Nobody drops the other end without saying something.
                 Wait::Told(told) => told.await.unwrap_or(Told::Now),
                 Wait::Freed(freed) => {
@@ -236,13 +239,10 @@ impl<'a> Waiting<'a> {
                     Told::Now
                 }
             };
-            let Some(same) = self.turn.kind.take_if(|_| told == Told::ClaimAgain) else {
-                return self.turn;
-            };
-            self = match self.turn.replay.come(same) {
-                Ok(turn) => return turn,
-                Err(waiting) => waiting,
-            };
+            match turn.kind.take_if(|_| told == Told::ClaimAgain) {
+                Some(same) => self = turn.replay.come(same),
+                None => return turn,
+            }
         }
     }
 }
