@@ -198,7 +198,10 @@ async fn replay(
         }
         ended.outcome?;
     }
-    Report::new(following.last_word(&session), recording, &ended.exits).print(args.json)
+    let verdict = following.last_word(&session);
+    // Nobody has to read all of it again only to count it.
+    let events = following.events().unwrap_or_else(|| compare::count(recording));
+    Report::new(verdict, events, recording, &ended.exits).print(args.json)
 }
 
 /// What the processes need to know.

@@ -192,6 +192,26 @@ impl EventKind {
         kind
     }
 
+    /// Whether it has the same [`identity`](Self::identity) as another one. In a replay this
+    /// is asked of every event, so nothing is made for it.
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::CallSent { call, method, content: _ },
+                Self::CallSent { call: other, method: others, content: _ },
+            )
+            | (
+                Self::CallArrived { call, method, sent_as: _ },
+                Self::CallArrived { call: other, method: others, sent_as: _ },
+            ) => call == other && method == others,
+            (
+                Self::ReturnArrived { call, sent_as: _ },
+                Self::ReturnArrived { call: other, sent_as: _ },
+            ) => call == other,
+            _ => self == other,
+        }
+    }
+
     /// Whether another process can name this event as the one it follows.
     pub fn is_departure(&self) -> bool {
         matches!(self, Self::CallSent { .. } | Self::ReturnSent { .. } | Self::Connected { .. })
@@ -310,5 +330,52 @@ impl fmt::Display for Frame<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)?;
         self.1.iter().try_for_each(|call| write!(f, "!{call}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{EventNumber, ProcessName};
+
+    #[test]
+    fn who_is_alike_has_one_identity() {
+        let control = |name: &str| ControlId::new(name).unwrap();
+        let mut kinds = Vec::new();
+        for (who, nth, name) in [("p/a", 1, "x"), ("p/a", 2, "x"), ("p/a", 1, "y"), ("p/b", 1, "x")]
+        {
+            let call = CallId { control: control(who), path: CallPath::root(nth) };
+            let (method, label) = (MethodName::new(name).unwrap(), PointLabel::new(name).unwrap());
+            let path = Some(call.path.clone());
+            for number in 1..3 {
+                let process = ProcessName::new("q").unwrap();
+                let sent_as = Some(EventId { process, number: EventNumber(number) });
+                let (call, method, content) = (call.clone(), method.clone(), number as u16);
+                kinds.push(EventKind::CallSent {
+                    call: call.clone(),
+                    method: method.clone(),
+                    content,
+                });
+                kinds.push(EventKind::CallArrived {
+                    call: call.clone(),
+                    method,
+                    sent_as: sent_as.clone(),
+                });
+                kinds.push(EventKind::ReturnArrived { call, sent_as });
+            }
+            kinds.push(EventKind::ReturnSent { call: call.clone() });
+            for end in [End::Caller, End::Callee] {
+                kinds.push(EventKind::DeadlineExpired { call: call.clone(), end });
+            }
+            let control = call.control;
+            kinds.push(EventKind::Fired { control: control.clone(), call: path.clone(), timer: 1 });
+            kinds.push(EventKind::Point { control, call: path, label });
+        }
+        for one in &kinds {
+            for other in &kinds {
+                let is_like = one.identity() == other.identity();
+                assert_eq!(one.is_like(other), is_like, "{one:?} {other:?}");
+            }
+        }
     }
 }

@@ -23,9 +23,11 @@ use crate::process::Process;
 use crate::server::is_deadline;
 
 mod call;
+mod carried;
 mod exchange;
 
 use call::{Call, Who};
+use carried::Carried;
 use exchange::Exchange;
 
 /// A wrapped channel. Made by [`Process::client`].
@@ -180,8 +182,14 @@ where
         request: TracedRequest<Req>,
     ) -> impl Future<Output = Result<TracedResponse<Resp>, RpcError>> + use<Req, Resp> {
         let (satellite, id, channel) = (who.satellite, who.id(), self.channel.clone());
-        let abroad = (!satellite.is_lost(&id)).then(|| satellite.leaves(&id));
+        let is_answered = satellite.is_answered(&id);
+        let arrives = !is_answered && !satellite.is_lost(&id);
+        let abroad = arrives.then(|| satellite.leaves(&id));
         async move {
+            if is_answered {
+                // The caller waits for it, and nothing else does.
+                return Carried::new(async move { channel.call(ctx, request).await }).await;
+            }
             let Some(abroad) = abroad else {
                 // The caller gave it up before it arrived: so it does not.
                 return std::future::pending().await;

@@ -6,9 +6,9 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use ddbx_protocol::{CallId, End, EventKind, SessionName};
+use ddbx_protocol::{End, EventKind, SessionName};
 use ddbx_recording::{
-    Entry, Keep, Log, Moment, NewProcess, Options, ReadError, Recording, SessionManifest, Tail,
+    Entry, Keep, Log, LogReader, Moment, NewProcess, Options, Recording, SessionManifest, Tail,
     join, session_in,
 };
 use ddbx_satellite::driver::{Course, Handle, Perturbation};
@@ -88,7 +88,12 @@ impl Wanted {
             command: Some(std::env::args().collect()),
         };
         let files = join(directory, &session, process).map_err(|error| text(&error))?;
-        let options = Options { keep: session.keep, ..Options::default() };
+        let mut options = Options { keep: session.keep, ..Options::default() };
+        if self.replay.is_some() {
+            // It is read when the process is gone, and then thrown away: it need not outlast
+            // the machine.
+            options.sync_after = None;
+        }
         Recorder::start(files, &name, options, satellite.origin()).map_err(|error| text(&error))
     }
 }
@@ -100,59 +105,39 @@ fn script(satellite: &Handle, directory: &Path) -> Result<Script, String> {
     let is_own = |log: &Log| log.manifest().process == name && log.manifest().start == start;
     let own = recording.logs().iter().find(|log| is_own(log));
     let own = own.ok_or_else(|| format!("{} has no log of it", directory.display()))?;
-    let (own, tail) = read(own).map_err(|error| error.to_string())?;
-    let made: BTreeSet<CallId> = calls(&own, is_made).cloned().collect();
-    // Those that were given up; less those that arrived, they never did.
-    let mut lost: BTreeSet<CallId> = calls(&own, is_given_up).cloned().collect();
-    let arrive = |lost: &mut BTreeSet<CallId>, entries: &[Entry]| {
-        calls(entries, is_arrival).for_each(|call| _ = lost.remove(call));
-    };
-    arrive(&mut lost, &own);
+    let mut reader = own.read().map_err(|error| error.to_string())?;
+    let script = Script::new(entries(&mut reader));
+    let tail = reader.tail();
+    // Less those that arrived elsewhere, they never did.
+    let mut lost = script.given_up();
     // Of a call that has an answer it is known that it was handled. Mostly all have one, and
     // then nobody has to read what all the others have done.
-    let mut handled: BTreeSet<CallId> = calls(&own, is_answer).cloned().collect();
-    let all_known = lost.is_empty() && made.is_subset(&handled);
+    let unanswered = script.unanswered();
+    let mut handled = BTreeSet::new();
+    let all_known = lost.is_empty() && unanswered.is_empty();
     for log in recording.logs().iter().filter(|log| !all_known && !is_own(log)) {
-        let (entries, _) = read(log).map_err(|error| error.to_string())?;
-        arrive(&mut lost, &entries);
-        handled.extend(calls(&entries, is_end).filter(|call| made.contains(call)).cloned());
+        let mut reader = log.read().map_err(|error| error.to_string())?;
+        for entry in entries(&mut reader) {
+            let Entry::Event(Moment { kind, .. }) = entry else { continue };
+            match kind.call() {
+                Some(call) if is_arrival(&kind) => _ = lost.remove(call),
+                Some(call) if is_end(&kind) && unanswered.contains(call) => {
+                    handled.insert(call.clone());
+                }
+                _ => {}
+            }
+        }
     }
     let script = match tail {
-        Tail::Closed => Script::to_the_end(own, handled),
-        Tail::Open(_) | Tail::Torn(_) => Script::new(own),
+        Tail::Closed => script.to_the_end(handled),
+        Tail::Open(_) | Tail::Torn(_) => script,
     };
     Ok(script.without(lost))
 }
 
 /// As far as it can be read: whoever began the replay has judged what cannot.
-fn read(log: &Log) -> Result<(Vec<Entry>, Tail), ReadError> {
-    let mut reader = log.read()?;
-    let read = std::iter::from_fn(|| reader.read().ok().flatten());
-    let entries = read.map(|recorded| recorded.entry).collect();
-    Ok((entries, reader.tail()))
-}
-
-fn calls(
-    entries: &[Entry],
-    is_wanted: impl Fn(&EventKind) -> bool,
-) -> impl Iterator<Item = &CallId> {
-    entries.iter().filter_map(move |entry| match entry {
-        Entry::Event(Moment { kind, .. }) if is_wanted(kind) => kind.call(),
-        _ => None,
-    })
-}
-
-fn is_made(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::CallSent { .. })
-}
-
-fn is_answer(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::ReturnArrived { .. })
-}
-
-fn is_given_up(kind: &EventKind) -> bool {
-    use EventKind::{Cancelled, DeadlineExpired};
-    matches!(kind, Cancelled { end: End::Caller, .. } | DeadlineExpired { end: End::Caller, .. })
+fn entries(reader: &mut LogReader) -> impl Iterator<Item = Entry> {
+    std::iter::from_fn(|| Some(reader.read().ok()??.entry))
 }
 
 fn is_arrival(kind: &EventKind) -> bool {

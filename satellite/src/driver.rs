@@ -21,6 +21,7 @@ mod course;
 mod events;
 mod floor;
 mod fragments;
+mod in_turn;
 mod inbox;
 mod pass;
 mod replay;
@@ -34,9 +35,9 @@ pub use alarms::Alarm;
 pub use course::{Course, Perturbation};
 pub use floor::Floor;
 pub use fragments::stands;
+pub use in_turn::{Abroad, InTurn};
 pub use inbox::{Inbox, Send as SendToCentral};
 pub use pass::{Arrival, Captured, Open, Passed, Somebody, Step, Visit};
-pub use replay::{Abroad, InTurn};
 pub use timers::{Armed, SetAlarm, TimerOf, before};
 
 /// How long the thread sleeps when there is nothing to wait for: then it looks

@@ -20,6 +20,10 @@ use crate::run::config::Config;
 /// How often to look.
 const LOOKS: Duration = Duration::from_millis(50);
 
+/// The same after a process has exited, as long as [`LOOKS`]: mostly the replay is over with
+/// that, as soon as all have heard of it.
+const LOOKS_AFTER_EXIT: Duration = Duration::from_millis(5);
+
 /// Follows a replay to its end.
 pub(super) struct Following<'a> {
     recording: &'a Recording,
@@ -37,6 +41,7 @@ pub(super) struct Following<'a> {
     /// What those have done who are gone.
     gone: BTreeMap<Run, Progress>,
     verdict: Option<Verdict>,
+    events: Option<u64>,
     bar: Option<ProgressBar>,
 }
 
@@ -65,6 +70,7 @@ impl<'a> Following<'a> {
             has_said: false,
             gone: BTreeMap::new(),
             verdict: None,
+            events: None,
             bar: shows_progress.then(|| bar(compare::count(recording))),
         }
     }
@@ -76,8 +82,19 @@ impl<'a> Following<'a> {
         session: &Session,
         mut exited: watch::Receiver<BTreeSet<ProcessName>>,
     ) {
+        let mut last_exit = None;
         while self.verdict.is_none() {
-            tokio::time::sleep(LOOKS).await;
+            let is_soon = last_exit.is_some_and(|exit: Instant| exit.elapsed() < LOOKS);
+            let pause = if is_soon { LOOKS_AFTER_EXIT } else { LOOKS };
+            let exit = async {
+                if exited.changed().await.is_err() {
+                    // Nobody is there any more to tell of others.
+                    std::future::pending().await
+                }
+            };
+            if tokio::time::timeout(pause, exit).await.is_ok() {
+                last_exit = Some(Instant::now());
+            }
             let verdict = self.look(session);
             self.verdict = (verdict != Verdict::GoesOn).then_some(verdict);
         }
@@ -114,8 +131,18 @@ impl<'a> Following<'a> {
         }
     }
 
+    /// How many events were to happen again, if all processes have said how many they have.
+    pub(super) fn events(&self) -> Option<u64> {
+        self.events
+    }
+
     fn look(&mut self, session: &Session) -> Verdict {
         let views = self.views(session);
+        let of = |run: &Run| {
+            let mut all = views.iter();
+            all.find(|view| run.0.as_str() == view.process && run.1 == view.start)
+        };
+        self.events = self.runs.iter().map(|run| Some(of(run)?.progress.of)).sum();
         if let Some(bar) = &self.bar {
             bar.set_position(views.iter().map(|view| view.progress.done).sum());
         }

@@ -8,7 +8,7 @@ use ddbx_protocol::{ControlId, EventKind, ProcessName};
 use ddbx_recording::Recording;
 use serde::Serialize;
 
-use super::{compare, shown};
+use super::shown;
 use crate::exit::Failure;
 use crate::run::supervisor::Exit;
 use crate::session::{print, print_json};
@@ -59,6 +59,7 @@ struct JsonMissing<'a> {
 impl Report {
     pub(super) fn new(
         verdict: Verdict,
+        events: u64,
         recording: &Recording,
         exits: &[(ProcessName, Exit)],
     ) -> Self {
@@ -67,12 +68,7 @@ impl Report {
             let now = exits.iter().find(|(other, _)| other == name).map(|(_, exit)| exit.code);
             (now != Some(then)).then(|| (name.clone(), (then, now)))
         });
-        Self {
-            recording: shown(recording.directory()),
-            events: compare::count(recording),
-            verdict,
-            exits: others.collect(),
-        }
+        Self { recording: shown(recording.directory()), events, verdict, exits: others.collect() }
     }
 
     /// Says it, and gives the exit code.

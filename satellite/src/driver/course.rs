@@ -69,7 +69,12 @@ impl Perturbation {
 impl Running {
     /// Whether events are made to wait: for their turn, or for a little while.
     pub(super) fn has_turns(&self) -> bool {
-        self.perturbation.is_some() || self.replay.is_some()
+        self.shakes() || self.replay.is_some()
+    }
+
+    /// Whether they are made to wait for a little while.
+    pub(super) fn shakes(&self) -> bool {
+        self.perturbation.is_some()
     }
 
     /// Whether events are written down, and that is all.
@@ -91,7 +96,7 @@ impl Handle {
     /// What concerns the course of events from the start.
     pub fn follow(&self, course: Course) {
         let Course { recorder, perturbation, script, is_exact, keeps_payloads } = course;
-        let replay = script.map(Replay::new);
+        let replay = script.map(|script| Replay::new(script, self.0.wake.clone()));
         let baton = is_exact.then(Baton::default);
         let keeps_payloads = keeps_payloads && recorder.is_some() && replay.is_none();
         let course = Running { recorder, perturbation, replay, baton, keeps_payloads };

@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::pin::{Pin, pin};
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::task::{AbortHandle, JoinHandle, yield_now};
 use tokio::time::timeout;
 
 use super::Handle;
+use super::replay::Replay;
 
 /// How long events wait for a control while it is recorded. One that blocks its thread may
 /// wait for one of these very events: so it must end. One that only has to wait for a
@@ -115,6 +117,18 @@ pub(super) fn begins(satellite: &Handle, fragment: u64) -> bool {
             ran.0.push((satellite.clone(), fragment));
         }
         ran.is_some()
+    })
+}
+
+/// The control on this thread comes to an event of a replay: what it did before is over,
+/// if it ran by an event of that.
+pub(super) fn ends_of(replay: &Replay) -> bool {
+    FRAGMENT.with_borrow_mut(|ran| {
+        let Some(ran) = ran else { return false };
+        let before = ran.0.len();
+        let is_other = |of: &Handle| !of.replay().is_some_and(|other| ptr::eq(other, replay));
+        ran.0.retain(|(satellite, _)| is_other(satellite));
+        ran.0.len() < before
     })
 }
 

@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::floor::woken;
+use super::replay::{Come, Replay};
 use super::{BUSY, Core, Handle, Waiting};
 use crate::logic::Verdict;
 use crate::logic::breakpoints::Groups;
@@ -121,22 +122,31 @@ impl Handle {
         gate: impl FnOnce() -> Gate,
         capture: impl FnOnce() -> Captured,
     ) -> Arrival {
-        let quiet_at = self.0.quiet_at.load(Ordering::Acquire);
-        let delay = visit.delay.map_or(quiet_at, Delay::as_nanos);
-        let passed = Passed { delay: Delay::from_nanos(delay), is_free: visit.is_free };
-        // In a replay it is judged when its turn has come; and what is said is looked at only
-        // on the way of those who are judged.
-        let is_quiet =
-            quiet_at != BUSY && delay == quiet_at && !self.is_replay() && !self.keeps_payloads();
-        let groups = self.0.looked_out_for.load(Ordering::Acquire);
-        if is_quiet && groups == 0 {
+        let (quiet, groups) = (self.quiet(visit), self.0.looked_out_for.load(Ordering::Acquire));
+        // What is said is looked at only on the way of those who are judged.
+        let quiet = quiet.filter(|_| !self.keeps_payloads());
+        // In a replay there may be something in its way when its turn has come.
+        let is_in_turn = self.is_replay();
+        if let Some(passed) = quiet
+            && groups == 0
+            && !is_in_turn
+        {
             return Arrival::Quiet(passed);
         }
         let gate = gate();
-        match is_quiet && groups & Groups::of_gate(&gate).0 == 0 {
-            true => Arrival::Quiet(passed),
-            false => Arrival::Judge(Box::new(self.look(visit, gate, capture))),
+        match quiet.filter(|_| groups & Groups::of_gate(&gate).0 == 0) {
+            Some(_) if is_in_turn => Arrival::InTurn(Box::new(gate)),
+            Some(passed) => Arrival::Quiet(passed),
+            None => Arrival::Judge(Box::new(self.look(visit, gate, capture))),
         }
+    }
+
+    /// With what a strand passes gates where no breakpoints are, if it does so without question.
+    fn quiet(&self, visit: Visit<'_>) -> Option<Passed> {
+        let quiet_at = self.0.quiet_at.load(Ordering::Acquire);
+        let delay = visit.delay.map_or(quiet_at, Delay::as_nanos);
+        let is_quiet = quiet_at != BUSY && delay == quiet_at;
+        is_quiet.then(|| Passed { delay: Delay::from_nanos(delay), is_free: visit.is_free })
     }
 
     /// It passes the gate, now or when it may: that is an event, which has a number.
@@ -147,9 +157,17 @@ impl Handle {
         event: impl FnOnce() -> EventKind + Send + 'a,
     ) -> Step<'a, (Passed, EventNumber)> {
         let course = self.0.course.get();
-        let passed = match arrival {
-            Arrival::Quiet(passed) if course.is_none_or(|course| !course.has_turns()) => passed,
-            arrival => return Either::Right(Box::pin(self.pass_in_turn(visit, arrival, event))),
+        let replay = course.and_then(|course| course.replay.as_ref().filter(|_| !course.shakes()));
+        let passed = match (arrival, replay) {
+            (Arrival::Quiet(passed), _) if course.is_none_or(|course| !course.has_turns()) => {
+                passed
+            }
+            (Arrival::InTurn(gate), Some(replay)) => {
+                return self.pass_replayed(replay, visit, gate, event());
+            }
+            (arrival, _) => {
+                return Either::Right(Box::pin(self.pass_in_turn(visit, arrival, event)));
+            }
         };
         let baton = course.and_then(|course| course.baton.as_ref());
         let number = match self.note_alone_now(baton, passed.delay, event) {
@@ -165,6 +183,27 @@ impl Handle {
             Some(recorder) => Either::Right(Box::pin(async move {
                 recorder.may_be_known().await;
                 (passed, number)
+            })),
+        }
+    }
+
+    /// The same in a replay. Mostly it is its turn, and nothing stands in the way.
+    fn pass_replayed<'a>(
+        &'a self,
+        replay: &'a Replay,
+        visit: Visit<'a>,
+        gate: Box<Gate>,
+        kind: EventKind,
+    ) -> Step<'a, (Passed, EventNumber)> {
+        match (replay.come(kind), self.passes_in_turn(visit, &gate)) {
+            (Come::InTurn(turn), Some(passed)) => {
+                let number = turn.happens(self, passed.delay);
+                Either::Left(ready((passed, number)))
+            }
+            (come, _) => Either::Right(Box::pin(async move {
+                let turn = come.turn().await;
+                let passed = self.judge(visit, Arrival::InTurn(gate)).await;
+                (passed, turn.happens(self, passed.delay))
             })),
         }
     }
@@ -188,13 +227,24 @@ impl Handle {
     }
 
     async fn judge(&self, visit: Visit<'_>, arrival: Arrival) -> Passed {
-        match arrival {
-            Arrival::Quiet(passed) => passed,
-            Arrival::Judge(arrived) => {
-                let passed = self.stand(visit, *arrived).await;
-                Passed { is_free: passed.is_free || visit.is_free, ..passed }
-            }
-        }
+        let arrived = match arrival {
+            Arrival::Quiet(passed) => return passed,
+            Arrival::InTurn(gate) => match self.passes_in_turn(visit, &gate) {
+                Some(passed) => return passed,
+                // What it says was not captured, since nobody wanted to see it.
+                None => Box::new(self.arrived(visit, *gate)),
+            },
+            Arrival::Judge(arrived) => arrived,
+        };
+        let passed = Box::pin(self.stand(visit, *arrived)).await;
+        Passed { is_free: passed.is_free || visit.is_free, ..passed }
+    }
+
+    /// With what a strand passes a gate now, if nothing stands in its way.
+    fn passes_in_turn(&self, visit: Visit<'_>, gate: &Gate) -> Option<Passed> {
+        let groups = self.0.looked_out_for.load(Ordering::Acquire);
+        let is_planted = groups != 0 && groups & Groups::of_gate(gate).0 != 0;
+        self.quiet(visit).filter(|_| !is_planted)
     }
 
     /// The delay of a strand that has waited since its clock showed `began`, and was woken
@@ -228,13 +278,17 @@ impl Handle {
         }
         // Not while the satellite is locked: this runs the program's own code.
         let captured = (matched || self.keeps_payloads()).then(capture);
+        Arrived { captured, conditions, ..self.arrived(visit, gate) }
+    }
+
+    fn arrived(&self, visit: Visit<'_>, gate: Gate) -> Arrived {
         let delay = visit.delay.unwrap_or_default();
         // In a replay the order is known: only what the user holds waits.
         let strand = Strand {
             is_free: visit.is_free || self.is_replay(),
             ..Strand::new(self.new_strand(), visit.who.stack(), delay)
         };
-        Arrived { strand, gate, captured, conditions }
+        Arrived { strand, gate, captured: None, conditions: Vec::new() }
     }
 
     pub(super) async fn stand(&self, visit: Visit<'_>, arrived: Arrived) -> Passed {
@@ -288,6 +342,8 @@ impl Core {
 pub enum Arrival {
     /// Nothing stands in the way.
     Quiet(Passed),
+    /// Nothing does as yet, in a replay: it is judged when its turn has come.
+    InTurn(Box<Gate>),
     /// The rule and the breakpoints have a say.
     Judge(Box<Arrived>),
 }

@@ -1,17 +1,23 @@
 //! Events of a replay, each in its turn.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use ddbx_protocol::replay::{AtTurn, RECENT_MAX, WAITING_MAX};
 use ddbx_protocol::{CallId, Delay, EventKind, EventNumber, Progress};
-use tokio::sync::oneshot;
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, oneshot};
 
 use super::{Handle, fragments};
 use crate::logic::script::{Claim, Place, Script};
 
-pub(super) struct Replay(Mutex<State>);
+pub(super) struct Replay {
+    state: Mutex<State>,
+    /// Told when the process goes on by itself.
+    freed: Notify,
+}
 
 struct State {
     script: Script,
@@ -21,12 +27,23 @@ struct State {
     beyond: BTreeMap<u64, (EventKind, oneshot::Sender<Told>)>,
     next_beyond: u64,
     moved_at: Instant,
-    recent: VecDeque<(EventNumber, EventKind)>,
+    recent: VecDeque<Place>,
+    /// Who tells how far it has come.
+    wake: Sender<()>,
+}
+
+/// How somebody waits.
+pub(super) enum Wait<'a> {
+    /// Until it is told.
+    Told(oneshot::Receiver<Told>),
+    /// Until the process goes on by itself. A call waits in this way for each thing that may
+    /// become of it and did not: so nothing is kept of it.
+    Freed(Notified<'a>),
 }
 
 /// What somebody hears who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+pub(super) enum Told {
     /// It may happen.
     Now,
     /// There is a place for it that somebody else had.
@@ -34,15 +51,17 @@ enum Told {
 }
 
 impl Replay {
-    pub(super) fn new(script: Script) -> Self {
-        Self(Mutex::new(State {
+    pub(super) fn new(script: Script, wake: Sender<()>) -> Self {
+        let state = Mutex::new(State {
             script,
             turns: BTreeMap::new(),
             beyond: BTreeMap::new(),
             next_beyond: 0,
             moved_at: Instant::now(),
             recent: VecDeque::new(),
-        }))
+            wake,
+        });
+        Self { state, freed: Notify::new() }
     }
 
     /// Asks the script something.
@@ -52,50 +71,82 @@ impl Replay {
 
     /// An event that does not wait.
     pub(super) fn happens_at_once(&self, kind: &EventKind) -> EventNumber {
-        self.lock().happens(kind, |script| script.happens_at_once(kind))
+        let mut state = self.lock();
+        let place = state.script.claim_at_once(kind);
+        let number = state.happens(place, kind);
+        self.call_next(&mut state);
+        number
     }
 
     /// Waits for the turn of an event.
-    pub(super) async fn turn(&self, mut kind: EventKind) -> Turn<'_> {
-        loop {
-            let (mut turn, wait) = self.claim(kind);
-            let told = match wait {
-                // Nobody drops the other end without saying something.
-                Some(wait) => wait.await.unwrap_or(Told::Now),
-                None => Told::Now,
-            };
-            match turn.kind.take_if(|_| told == Told::ClaimAgain) {
-                Some(same) => kind = same,
-                None => return turn,
-            }
+    pub(super) async fn turn(&self, kind: EventKind) -> Turn<'_> {
+        self.come(kind).turn().await
+    }
+
+    /// An event comes. Mostly it is its turn.
+    pub(super) fn come(&self, kind: EventKind) -> Come<'_> {
+        match self.claim(kind) {
+            (turn, None) => Come::InTurn(turn),
+            (turn, Some(wait)) => Come::Early(turn, wait),
         }
     }
 
-    fn claim(&self, kind: EventKind) -> (Turn<'_>, Option<oneshot::Receiver<Told>>) {
+    fn claim(&self, kind: EventKind) -> (Turn<'_>, Option<Wait<'_>>) {
         let mut state = self.lock();
-        let (tell, told) = oneshot::channel();
-        let (place, wait) = match state.script.claim(&kind) {
+        let claim = state.script.claim(&kind);
+        if let Claim::At(place) = claim
+            && state.script.is_next(place)
+            && fragments::ends_of(self)
+        {
+            // It comes to the next event while it runs on from the last one: so it stands, and
+            // nobody has to be called between the two.
+            state.script.stands();
+        }
+        let (place, wait) = match claim {
             Claim::Free => (Claimed::Nothing, None),
             Claim::At(place) if state.script.is_turn(place) => (Claimed::Place(place), None),
             Claim::At(place) => {
+                let (tell, told) = oneshot::channel();
                 state.turns.insert(place, tell);
-                (Claimed::Place(place), Some(told))
+                (Claimed::Place(place), Some(Wait::Told(told)))
             }
-            Claim::Beyond => {
+            // Made while this is locked, so that it is not told too early.
+            Claim::Unheard if may_never_come(&kind) => {
+                (Claimed::Nothing, Some(Wait::Freed(self.freed.notified())))
+            }
+            Claim::Beyond | Claim::Unheard => {
+                let (tell, told) = oneshot::channel();
                 state.next_beyond += 1;
                 let id = state.next_beyond;
                 state.beyond.insert(id, (kind.clone(), tell));
-                (Claimed::Beyond(id), Some(told))
+                (Claimed::Beyond(id), Some(Wait::Told(told)))
             }
         };
         (Turn { replay: self, kind: Some(kind), claimed: place }, wait)
+    }
+
+    /// An answer to a call that left is there, whether anybody wants it or not.
+    pub(super) fn is_back(&self, call: &CallId) {
+        let mut state = self.lock();
+        state.script.is_back(call);
+        self.call_next(&mut state);
     }
 
     /// The control that ran on from the last event stands.
     pub(super) fn stands(&self) {
         let mut state = self.lock();
         state.script.stands();
+        self.call_next(&mut state);
+    }
+
+    fn call_next(&self, state: &mut State) {
         state.call_next();
+        if state.script.is_free() {
+            for (_, (_, tell)) in std::mem::take(&mut state.beyond) {
+                let _ = tell.send(Told::Now);
+            }
+            self.freed.notify_waiters();
+        }
     }
 
     pub(super) fn progress(&self) -> Progress {
@@ -115,41 +166,39 @@ impl Replay {
             lasted: state.script.lasted(),
             idle: state.moved_at.elapsed(),
             waiting: beyond.chain(at_turn).take(WAITING_MAX).collect(),
-            recent: state.recent.iter().cloned().collect(),
+            recent: state.recent.iter().map(|place| state.script.at(*place)).map(own).collect(),
             differs: state.script.differs().cloned(),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// An event happens: its number. One that was not recorded brings nobody further.
-    fn happens(
-        &mut self,
-        kind: &EventKind,
-        happens: impl FnOnce(&mut Script) -> EventNumber,
-    ) -> EventNumber {
-        let before = self.script.count();
-        let number = happens(&mut self.script);
-        if self.script.count() != before {
-            self.moved_at = Instant::now();
-            if self.recent.len() == RECENT_MAX {
-                self.recent.pop_front();
-            }
-            self.recent.push_back((number, kind.clone()));
+    /// An event happens, at its place: its number. One that was not recorded brings nobody
+    /// further.
+    fn happens(&mut self, place: Option<Place>, kind: &EventKind) -> EventNumber {
+        let Some(place) = place else { return self.script.happens_beyond() };
+        self.moved_at = Instant::now();
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
         }
-        self.call_next();
+        self.recent.push_back(place);
+        let number = self.script.happens(place, kind);
+        if self.script.is_over() {
+            // That is said at once: others wait for it, and the process may be about to exit.
+            let _ = self.wake.send(());
+        }
         number
     }
 
     /// Whoever had this place does without it. Another one may have come for it too late.
     fn put_back(&mut self, place: Place) {
         self.script.put_back(place);
-        let identity = self.script.at(place).1.identity();
-        let others = self.beyond.extract_if(.., |_, (kind, _)| kind.identity() == identity);
+        let same = self.script.at(place).1;
+        let others = self.beyond.extract_if(.., |_, (kind, _)| kind.is_like(same));
         for (_, (_, tell)) in others {
             let _ = tell.send(Told::ClaimAgain);
         }
@@ -159,9 +208,40 @@ impl State {
         if let Some(tell) = self.script.turn().and_then(|place| self.turns.remove(&place)) {
             let _ = tell.send(Told::Now);
         }
-        if self.script.is_free() {
-            for (_, (_, tell)) in std::mem::take(&mut self.beyond) {
-                let _ = tell.send(Told::Now);
+    }
+}
+
+fn own((number, kind): (EventNumber, &EventKind)) -> (EventNumber, EventKind) {
+    (number, kind.clone())
+}
+
+/// An event has come.
+pub(super) enum Come<'a> {
+    /// It is its turn.
+    InTurn(Turn<'a>),
+    /// Not yet.
+    Early(Turn<'a>, Wait<'a>),
+}
+
+impl<'a> Come<'a> {
+    /// Waits until it is its turn.
+    pub(super) async fn turn(mut self) -> Turn<'a> {
+        loop {
+            let (mut turn, wait) = match self {
+                Self::InTurn(turn) => return turn,
+                Self::Early(turn, wait) => (turn, wait),
+            };
+            let told = match wait {
+                // Nobody drops the other end without saying something.
+                Wait::Told(told) => told.await.unwrap_or(Told::Now),
+                Wait::Freed(freed) => {
+                    freed.await;
+                    Told::Now
+                }
+            };
+            match turn.kind.take_if(|_| told == Told::ClaimAgain) {
+                Some(same) => self = turn.replay.come(same),
+                None => return turn,
             }
         }
     }
@@ -196,24 +276,36 @@ impl Turn<'_> {
     /// if it is known when it stands again.
     pub(super) fn happens(mut self, satellite: &Handle, delay: Delay) -> EventNumber {
         let Some(kind) = self.kind.take() else { return EventNumber::default() };
-        let number = self.replay.lock().happens(&kind, |script| {
-            let number = match self.claimed {
-                Claimed::Place(place) => script.happens(place, &kind),
-                Claimed::Beyond(_) | Claimed::Nothing => script.happens_beyond(),
-            };
-            if !script.is_over() && fragments::begins(satellite, number.0) {
-                script.runs();
-            }
-            number
-        });
+        let place = match self.claimed {
+            Claimed::Place(place) => Some(place),
+            Claimed::Beyond(_) | Claimed::Nothing => None,
+        };
+        let mut state = self.replay.lock();
+        let number = state.happens(place, &kind);
+        if !state.script.is_over() && fragments::begins(satellite, number.0) {
+            state.script.runs();
+        }
+        self.replay.call_next(&mut state);
+        drop(state);
         satellite.keep_numbered(number, delay, kind);
         number
+    }
+
+    /// The same; and only now it is known what exactly it is.
+    pub(super) fn happens_as(
+        mut self,
+        satellite: &Handle,
+        delay: Delay,
+        kind: EventKind,
+    ) -> EventNumber {
+        self.kind = Some(kind);
+        self.happens(satellite, delay)
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        if self.kind.is_none() {
+        if self.kind.is_none() || matches!(self.claimed, Claimed::Nothing) {
             return;
         }
         let mut state = self.replay.lock();
@@ -228,96 +320,9 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// A call is on its way, or being handled elsewhere.
-pub struct Abroad {
-    satellite: Handle,
-    call: CallId,
-}
-
-impl Drop for Abroad {
-    fn drop(&mut self) {
-        if let Some(replay) = self.satellite.replay() {
-            let mut state = replay.lock();
-            state.script.is_back(&self.call);
-            state.call_next();
-        }
-    }
-}
-
-/// An event may happen now. If this is dropped instead, it does not.
-pub struct InTurn<'a> {
-    satellite: &'a Handle,
-    turn: Option<Turn<'a>>,
-}
-
-impl InTurn<'_> {
-    /// Whether a recording says that it happens.
-    pub fn is_recorded(&self) -> bool {
-        self.turn.as_ref().is_some_and(Turn::is_recorded)
-    }
-
-    /// It happens, and was this.
-    pub fn happens(self, delay: Delay, kind: EventKind) -> EventNumber {
-        match self.turn {
-            Some(mut turn) => {
-                turn.kind = Some(kind);
-                turn.happens(self.satellite, delay)
-            }
-            None => self.satellite.note(delay, || kind),
-        }
-    }
-}
-
-impl Handle {
-    /// Whether this is a replay, and a call never arrived in it.
-    pub fn is_lost(&self, call: &CallId) -> bool {
-        self.replay().is_some_and(|replay| replay.ask(|script| script.is_lost(call)))
-    }
-
-    /// In a replay a call leaves, until what this gives is dropped.
-    pub fn leaves(&self, call: &CallId) -> Abroad {
-        if let Some(replay) = self.replay() {
-            replay.ask(|script| script.leaves(call));
-        }
-        Abroad { satellite: self.clone(), call: call.clone() }
-    }
-
-    /// Waits until an event may happen of which more is known when it does: before a
-    /// lock is taken, for instance. Without a replay that is at once.
-    pub async fn turn(&self, event: impl FnOnce() -> EventKind) -> InTurn<'_> {
-        let turn = match self.replay() {
-            Some(replay) => Some(Box::pin(replay.turn(event())).await),
-            None => {
-                self.shake(event).await;
-                None
-            }
-        };
-        InTurn { satellite: self, turn }
-    }
-
-    /// Something happens that neither rule nor breakpoint concerns, in its turn.
-    pub async fn happens(&self, delay: Delay, event: impl FnOnce() -> EventKind) -> EventNumber {
-        match self.replay() {
-            Some(replay) => Box::pin(replay.turn(event())).await.happens(self, delay),
-            None => self.note_alone(delay, event).await,
-        }
-    }
-
-    /// Waits for an event that only a recording brings about; without one, for ever.
-    pub async fn brought_about(&self, delay: Delay, event: impl FnOnce() -> EventKind) {
-        if let Some(replay) = self.replay() {
-            let turn = Box::pin(replay.turn(event())).await;
-            if turn.is_recorded() {
-                turn.happens(self, delay);
-                return;
-            }
-        }
-        std::future::pending().await
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
     use std::task::{Context, Poll, Waker};
 
     use ddbx_protocol::{ControlId, PointLabel, RealTime};
@@ -338,7 +343,8 @@ mod tests {
             Entry::Event(Moment { number: EventNumber(number), at, delay, kind, payload: None })
         };
         let script = [(1, point("first")), (2, point("second"))].map(moment);
-        let replay = Replay::new(Script::new(script));
+        let (wake, over) = channel();
+        let replay = Replay::new(Script::new(script), wake);
         let mut context = Context::from_waker(Waker::noop());
         let mut one = Box::pin(replay.turn(point("second")));
         let mut other = Box::pin(replay.turn(point("second")));
@@ -349,5 +355,9 @@ mod tests {
         replay.happens_at_once(&point("first"));
         let Poll::Ready(turn) = other.as_mut().poll(&mut context) else { panic!("its turn") };
         assert!(turn.is_recorded());
+        drop(turn);
+        assert!(over.try_recv().is_err());
+        replay.happens_at_once(&point("second"));
+        assert_eq!(over.try_recv(), Ok(()), "that is said at once");
     }
 }

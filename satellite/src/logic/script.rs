@@ -6,6 +6,7 @@
 //! happened again the process goes on by itself; or it ends, if it did.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ddbx_protocol::replay::{Differs, Next};
@@ -15,14 +16,29 @@ use ddbx_protocol::{
 use ddbx_recording::{ChoiceValue, Entry};
 
 mod calls;
+mod fates;
+mod places;
 #[cfg(test)]
 mod tests;
 
 use calls::Calls;
+use places::{Mark, Places};
 
-/// Where an event stands in the script.
+/// Where an event stands in the script: a small number, since there are several of them for
+/// each event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(usize);
+pub struct Place(NonZeroU32);
+
+impl Place {
+    /// That of the event with this index. There is no room for more events than have one.
+    fn at(index: usize) -> Self {
+        Self(u32::try_from(index + 1).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MAX))
+    }
+
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 /// Where an event belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +47,8 @@ pub enum Claim {
     At(Place),
     /// Nowhere in what is left: behind the end, or it should not happen.
     Beyond,
+    /// Nowhere in all that was recorded.
+    Unheard,
     /// The script is over, and the process went on.
     Free,
 }
@@ -60,16 +78,18 @@ pub struct Script {
     next: usize,
     done: u64,
     /// Where each event still comes that nobody has claimed.
-    places: BTreeMap<EventKind, VecDeque<Place>>,
-    /// The calls among them.
-    calls: Calls,
+    places: Places,
+    /// The calls among them, once one was not what it was counted as: mostly all are.
+    calls: Option<Calls>,
     choices: BTreeMap<(ControlId, Option<CallPath>, ChoiceName), VecDeque<ChoiceValue>>,
     /// A control runs on from the last event, and others wait until it stands again:
     /// so what they share inside the process is used in the same order.
     is_running: bool,
     /// Whether the process ended after the last event.
     must_end: bool,
-    /// Then: its calls that others have handled to some end.
+    /// Its calls to which it got no answer.
+    unanswered: BTreeSet<CallId>,
+    /// Of a process that ended: those of them that others have handled to some end.
     handled: BTreeSet<CallId>,
     /// Its calls that never arrived.
     lost: BTreeSet<CallId>,
@@ -84,7 +104,8 @@ impl Script {
     /// The script of what was recorded.
     pub fn new(entries: impl IntoIterator<Item = Entry>) -> Self {
         let mut script = Self::default();
-        let mut seen: BTreeMap<ControlId, RealTime> = BTreeMap::new();
+        // How long something took only says how patient to be: so no names are kept for it.
+        let mut seen: BTreeMap<u64, RealTime> = BTreeMap::new();
         let mut last = RealTime::default();
         for entry in entries {
             let moment = match entry {
@@ -100,31 +121,26 @@ impl Script {
             if moment.kind.is_of_connection() {
                 continue;
             }
-            let control = moment.kind.control().cloned();
+            let control = moment.kind.control().map(Mark::of_control);
             let before = control.and_then(|control| seen.insert(control, moment.at));
             // Nobody knows when a control set out that has done nothing before.
             let before = before.unwrap_or(last);
             last = last.max(moment.at);
             let took = moment.at.since(before);
-            let place = Place(script.steps.len());
-            let key = moment.kind.identity();
-            script.places.entry(key).or_default().push_back(place);
             let (number, kind) = (moment.number, moment.kind);
-            script.calls.insert(&kind, place);
             script.steps.push(Step { number, kind, took, is_done: false });
         }
+        script.places = Places::of(&script.steps);
+        script.unanswered = script.without_answer().cloned().collect();
         script.lasted = last.since(RealTime::default());
         script.skip();
         script
     }
 
-    /// The same of a process that ended by itself, and of whose calls others have handled
-    /// these to some end.
-    pub fn to_the_end(
-        entries: impl IntoIterator<Item = Entry>,
-        handled: impl IntoIterator<Item = CallId>,
-    ) -> Self {
-        Self { must_end: true, handled: handled.into_iter().collect(), ..Self::new(entries) }
+    /// The same of a process that ended by itself, and of whose calls without an answer others
+    /// have handled these to some end.
+    pub fn to_the_end(self, handled: BTreeSet<CallId>) -> Self {
+        Self { must_end: true, handled, ..self }
     }
 
     /// The same, in which these calls of the process do not arrive anywhere.
@@ -132,42 +148,57 @@ impl Script {
         Self { lost, ..self }
     }
 
-    /// Whether a call never arrived.
-    pub fn is_lost(&self, call: &CallId) -> bool {
-        self.lost.contains(call)
-    }
-
     /// An event comes. It keeps the place until it has happened or is put back.
     pub fn claim(&mut self, kind: &EventKind) -> Claim {
         if self.is_free() {
             return Claim::Free;
         }
-        let key = kind.identity();
-        let Some(place) = self.places.get_mut(&key).and_then(VecDeque::pop_front) else {
-            return Claim::Beyond;
-        };
-        self.calls.remove(&self.steps[place.0].kind, place);
+        let Some(found) = self.find(kind) else { return Claim::Unheard };
+        let Some(place) = self.places.claim(found) else { return Claim::Beyond };
+        if let Some(calls) = &mut self.calls {
+            calls.remove(&self.steps[place.index()].kind, place);
+        }
         Claim::At(place)
     }
 
     /// An event that had this place does not happen now.
     pub fn put_back(&mut self, place: Place) {
-        let kind = &self.steps[place.0].kind;
-        self.calls.insert(kind, place);
-        let places = self.places.entry(kind.identity()).or_default();
-        let at = places.partition_point(|other| *other < place);
-        places.insert(at, place);
+        if let Some(calls) = &mut self.calls {
+            calls.insert(&self.steps[place.index()].kind, place);
+        }
+        self.places.put_back(place);
+    }
+
+    /// Where an event still comes, first, that nobody has claimed.
+    fn left(&self, kind: &EventKind) -> Option<Place> {
+        self.places.left(self.find(kind)?)
+    }
+
+    /// The kind of an event, if it was recorded. Mostly it is the next one, and that is at
+    /// hand.
+    fn find(&self, kind: &EventKind) -> Option<Place> {
+        match self.steps.get(self.next) {
+            Some(next) if next.kind.is_like(kind) => {
+                Some(self.places.kind_at(Place::at(self.next)))
+            }
+            _ => self.places.kind(&self.steps, kind),
+        }
+    }
+
+    /// Whether the event at this place comes next, now or when nobody runs.
+    pub fn is_next(&self, place: Place) -> bool {
+        place.index() == self.next
     }
 
     /// Whether the event at this place may happen.
     pub fn is_turn(&self, place: Place) -> bool {
-        place.0 < self.next || self.turn() == Some(place)
+        place.index() < self.next || self.turn() == Some(place)
     }
 
     /// Which event may happen now, if it comes.
     pub fn turn(&self) -> Option<Place> {
         let may_be = !self.is_running && !self.is_over() && !self.is_needed();
-        may_be.then_some(Place(self.next))
+        may_be.then_some(Place::at(self.next))
     }
 
     /// Whether others need the process to be there: when it ends they drop what they do
@@ -179,25 +210,12 @@ impl Script {
         !self.abroad.is_empty() && !self.steps[self.next].kind.is_departure() && left.all(is_last)
     }
 
-    /// A call leaves the process.
-    pub fn leaves(&mut self, call: &CallId) {
-        if self.handled.contains(call) {
-            self.abroad.insert(call.clone());
-        }
-    }
-
-    /// An answer to it is there, whether anybody wants it or not.
-    pub fn is_back(&mut self, call: &CallId) {
-        self.abroad.remove(call);
-    }
-
     /// The event at this place happens.
     pub fn happens(&mut self, place: Place, actual: &EventKind) -> EventNumber {
-        let step = &self.steps[place.0];
+        let step = &self.steps[place.index()];
         let number = step.number;
         // Arguments may have what is different in every run, such as the time.
-        let is_same =
-            step.kind.identity() == actual.identity() && step.kind.sent_as() == actual.sent_as();
+        let is_same = step.kind.is_like(actual) && step.kind.sent_as() == actual.sent_as();
         if !is_same && self.differs.is_none() {
             let (expected, actual) = (step.kind.clone(), actual.clone());
             self.differs = Some(Differs { number, expected, actual });
@@ -207,14 +225,12 @@ impl Script {
         number
     }
 
-    /// An event happens that could not wait.
-    pub fn happens_at_once(&mut self, kind: &EventKind) -> EventNumber {
-        if !kind.is_of_connection()
-            && let Claim::At(place) = self.claim(kind)
-        {
-            return self.happens(place, kind);
+    /// Where an event belongs that does not wait, if anywhere. It happens now.
+    pub fn claim_at_once(&mut self, kind: &EventKind) -> Option<Place> {
+        match self.claim(kind) {
+            Claim::At(place) if !kind.is_of_connection() => Some(place),
+            _ => None,
         }
-        self.happens_beyond()
     }
 
     /// An event happens that was not recorded.
@@ -235,17 +251,32 @@ impl Script {
 
     /// Which of its calls a control makes, which it has counted. Calls that are begun in
     /// one `select!` come in the order of dice: then the content tells, or the method.
-    pub fn like(&self, outer: Option<&CallPath>, counted: &EventKind) -> Option<Like> {
-        let at = self.places.get(&counted.identity()).and_then(VecDeque::front);
-        let place = self.calls.like(outer, counted, at.copied())?;
-        let (
-            EventKind::CallSent { call, content, .. },
-            EventKind::CallSent { content: wanted, .. },
-        ) = (&self.steps[place.0].kind, counted)
-        else {
+    pub fn like(&mut self, outer: Option<&CallPath>, counted: &EventKind) -> Option<Like> {
+        let EventKind::CallSent { call: CallId { path, .. }, content: wanted, .. } = counted else {
             return None;
         };
-        Some(Like { path: call.path.clone(), is_same: content == wanted })
+        let at = self.left(counted);
+        // Mostly it was counted right.
+        if at.is_some_and(|at| self.content(at) == Some(*wanted)) && path.is_made_in(outer) {
+            return Some(Like { path: path.clone(), is_same: true });
+        }
+        let calls = self.calls.get_or_insert_with(|| {
+            let left = (0..self.steps.len()).map(Place::at).filter(|at| self.places.is_left(*at));
+            let mut calls = Calls::default();
+            left.for_each(|at| calls.insert(&self.steps[at.index()].kind, at));
+            calls
+        });
+        let place = calls.like(outer, counted, at)?;
+        let call = self.steps[place.index()].kind.call()?;
+        Some(Like { path: call.path.clone(), is_same: self.content(place) == Some(*wanted) })
+    }
+
+    /// What the arguments of the call at a place are.
+    fn content(&self, place: Place) -> Option<u16> {
+        match self.steps[place.index()].kind {
+            EventKind::CallSent { content, .. } => Some(content),
+            _ => None,
+        }
     }
 
     /// From whom the message came that a control gets as its `nth`, if it gets one.
@@ -255,23 +286,18 @@ impl Script {
         call: Option<&CallPath>,
         nth: u64,
     ) -> Option<Option<&ControlId>> {
-        let of = |from| EventKind::Entered {
-            control: control.clone(),
-            call: call.cloned(),
-            nth,
-            what: Shared::Message,
-            from,
-        };
-        let likes = self.places.range(of(None)..).map_while(|(kind, places)| match kind {
+        let (who, r#in, what) = (control.clone(), call.cloned(), Shared::Message);
+        let any = EventKind::Entered { control: who, call: r#in, nth, what, from: None };
+        let left = self.places.all_like(&any).filter_map(|like| self.places.left(like));
+        let likes = left.filter_map(|place| match &self.steps[place.index()].kind {
             EventKind::Entered { control: who, call: r#in, nth: which, what, from }
                 if (who, r#in.as_ref(), *which, *what) == (control, call, nth, Shared::Message) =>
             {
-                Some((places.front(), from.as_ref()))
+                Some((place, from.as_ref()))
             }
             _ => None,
         });
-        let left = likes.filter_map(|(place, from)| Some((place?, from)));
-        left.min_by_key(|(place, _)| *place).map(|(_, from)| from)
+        likes.min_by_key(|(place, _)| *place).map(|(_, from)| from)
     }
 
     /// What a choice came to.
@@ -322,18 +348,18 @@ impl Script {
 
     /// The event at a place, and its number.
     pub fn at(&self, place: Place) -> (EventNumber, &EventKind) {
-        (self.steps[place.0].number, &self.steps[place.0].kind)
+        (self.steps[place.index()].number, &self.steps[place.index()].kind)
     }
 
     fn skip(&mut self) {
         while self.steps.get(self.next).is_some_and(is_past) {
-            self.finish(Place(self.next));
+            self.finish(Place::at(self.next));
             self.next += 1;
         }
     }
 
     fn finish(&mut self, place: Place) {
-        if !std::mem::replace(&mut self.steps[place.0].is_done, true) {
+        if !std::mem::replace(&mut self.steps[place.index()].is_done, true) {
             self.done += 1;
         }
     }

@@ -55,6 +55,7 @@ fn everybody_waits_for_a_turn_and_is_free_at_the_end() {
     assert_eq!(again, second);
     script.happens(again, &b);
     assert_eq!(script.claim(&b), Claim::Beyond);
+    assert_eq!(script.claim(&point("b", "y")), Claim::Unheard);
     let next = script.next().unwrap();
     assert_eq!((next.number, next.took), (EventNumber(3), Duration::from_secs(2)));
     let last = place(&mut script, &a);
@@ -73,7 +74,7 @@ fn nothing_more_happens_where_the_process_ended() {
         kind: x.clone(),
         payload: None,
     };
-    let mut script = Script::to_the_end([Entry::Event(moment)], []);
+    let mut script = Script::new([Entry::Event(moment)]).to_the_end(BTreeSet::new());
     let first = place(&mut script, &x);
     script.happens(first, &x);
     assert!(script.is_over() && !script.is_free() && script.must_end());
@@ -89,7 +90,7 @@ fn a_process_ends_when_nobody_works_for_it_any_more() {
         Entry::Event(Moment { number: EventNumber(number), at, delay, kind, payload: None })
     };
     let events = [(1, point("a", "x")), (2, ended.clone())].map(moment);
-    let mut script = Script::to_the_end(events, [call("a", 1)]);
+    let mut script = Script::new(events).to_the_end([call("a", 1)].into());
     script.leaves(&call("a", 1));
     script.leaves(&call("a", 2));
     let first = place(&mut script, &point("a", "x"));
@@ -102,13 +103,43 @@ fn a_process_ends_when_nobody_works_for_it_any_more() {
 }
 
 #[test]
+fn calls_with_and_without_an_answer_are_told_apart_as_long_as_there_are_any() {
+    let method = MethodName::new("S.get").unwrap();
+    let sent =
+        |nth| EventKind::CallSent { call: call("a", nth), method: method.clone(), content: 0 };
+    let back = EventKind::ReturnArrived { call: call("a", 2), sent_as: None };
+    let mut script = script(&[sent(1), sent(2), back.clone()]);
+    assert_eq!(script.unanswered(), &[call("a", 1)].into());
+    for kind in [sent(1), sent(2)] {
+        let place = place(&mut script, &kind);
+        script.happens(place, &kind);
+    }
+    assert!(script.is_answered(&call("a", 2)) && !script.is_answered(&call("a", 1)));
+    let last = place(&mut script, &back);
+    script.happens(last, &back);
+    assert!(!script.is_answered(&call("a", 3)), "nobody knows");
+}
+
+#[test]
+fn what_was_given_up_is_known_and_whether_it_arrived() {
+    let method = MethodName::new("S.get").unwrap();
+    let gives_up = |nth| EventKind::Cancelled { call: call("a", nth), end: End::Caller };
+    let expires = |nth, end| EventKind::DeadlineExpired { call: call("a", nth), end };
+    let arrived = EventKind::CallArrived { call: call("a", 1), method, sent_as: None };
+    let kinds = [gives_up(1), expires(2, End::Caller), expires(3, End::Callee), arrived];
+    assert_eq!(script(&kinds).given_up(), [call("a", 2)].into());
+}
+
+#[test]
 fn what_cannot_wait_is_crossed_off_and_nobody_waits_for_what_may_not_come() {
     let gives_up = EventKind::Cancelled { call: call("a", 1), end: End::Caller };
     let [x, ended] = [point("a", "x"), EventKind::Ended { control: control("b") }];
     let mut script = script(&[gives_up.clone(), x.clone(), ended.clone()]);
     assert_eq!(script.next().unwrap().kind, x);
-    assert_eq!(script.happens_at_once(&ended), EventNumber(3));
-    assert_eq!(script.happens_at_once(&gives_up), EventNumber(1));
+    for (kind, number) in [(&ended, 3), (&gives_up, 1)] {
+        let place = script.claim_at_once(kind).unwrap();
+        assert_eq!(script.happens(place, kind), EventNumber(number));
+    }
     let place = place(&mut script, &x);
     script.happens(place, &x);
     assert!(script.is_over() && script.differs().is_none());
@@ -166,8 +197,8 @@ fn a_call_that_dice_have_numbered_is_found_by_what_it_is() {
         method: method.clone(),
         content,
     };
-    let script = script(&[sent(1, &put, 7), sent(2, &get, 7), sent(3, &put, 8)]);
-    let like = |kind| script.like(None, &kind);
+    let mut script = script(&[sent(1, &put, 7), sent(2, &get, 7), sent(3, &put, 8)]);
+    let mut like = |kind| script.like(None, &kind);
     let root = |nth, is_same| Some(Like { path: CallPath::root(nth), is_same });
     // By method, by content, by both, and as it was counted.
     assert_eq!(like(sent(1, &get, 9)), root(2, false));
@@ -188,9 +219,9 @@ fn like_by_looking_at_all(
     let EventKind::CallSent { call: CallId { control, path }, method, content } = counted else {
         return None;
     };
-    let is_same = |place: Place| matches!(&script.steps[place.0].kind, EventKind::CallSent { content: c, .. } if c == content);
-    let left = script.places.iter().filter_map(|(kind, places)| Some((kind, *places.front()?)));
-    let likes = left.filter_map(|(kind, place)| match kind {
+    let is_same = |place: Place| matches!(&script.steps[place.index()].kind, EventKind::CallSent { content: c, .. } if c == content);
+    let left = (0..script.steps.len()).map(Place::at).filter(|at| script.places.is_left(*at));
+    let likes = left.filter_map(|place| match &script.steps[place.index()].kind {
         EventKind::CallSent { call, method: of, .. } => {
             let fits = of == method && call.control == *control && call.path.is_made_in(outer);
             fits.then_some((place, &call.path))
