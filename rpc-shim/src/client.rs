@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ddbx_protocol::{EventKind, EventNumber, RpcEvent};
+use ddbx_recording::{Happens, SentAs};
 use ddbx_satellite::driver::{Captured, Handle, Passed, SetAlarm, Step, Visit, before};
 use futures::FutureExt as _;
 use futures::future::Either;
@@ -58,6 +59,13 @@ struct Answer<Resp> {
 }
 
 impl<Resp> Answer<Resp> {
+    /// As what it was sent.
+    #[inline]
+    fn sent_as(&self) -> SentAs {
+        let sent = |meta: &ResponseMeta| SentAs { process: meta.from, number: meta.sent };
+        self.meta.as_deref().map(sent).unwrap_or_default()
+    }
+
     /// Whether it was the connection that gave it.
     fn is_lost(&self) -> bool {
         matches!(self.outcome, Err(RpcError::Shutdown | RpcError::Channel(_)))
@@ -135,8 +143,9 @@ where
         let passed = call.comes_back(&answer);
         let open = call.satellite.open_at(call.method().groups);
         let open = open.filter(|open| open.delay == passed.delay);
-        match open.and_then(|open| call.satellite.pass_open(open, || self.returned(call, &answer)))
-        {
+        let note = || call.note(Happens::ReturnArrived { sent_as: answer.sent_as() });
+        let pass = |open| call.satellite.pass_open(open, || call.satellite.now(), note);
+        match open.and_then(pass) {
             Some(_) => Ok((passed, answer.outcome)),
             None => Err(Some(answer)),
         }

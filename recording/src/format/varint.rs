@@ -35,6 +35,12 @@ impl<'a> Input<'a> {
         Ok(bytes)
     }
 
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
+        let (array, rest) = self.0.split_first_chunk().ok_or(FormatError::Content)?;
+        self.0 = rest;
+        Ok(*array)
+    }
+
     pub(super) fn number(&mut self) -> Result<u64, FormatError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use ddbx_protocol::{
     CallId, CallPath, ControlId, End, EventKind, EventNumber, Gate, RealTime, RpcEvent, Stack,
 };
+use ddbx_recording::{Happens, Note};
 use ddbx_satellite::driver::{
     Alarm, Armed, Arrival, Handle, Open, Passed, SetAlarm, Somebody, Step, TimerOf, Visit,
 };
@@ -54,8 +55,10 @@ impl<'a> Call<'a> {
             sent: EventNumber::default(),
         });
         // Where nothing is recorded or replayed, nobody asks.
-        let content = match satellite.has_course() {
-            true => naming::content(controls.hash(request), client.connection.nth()),
+        let has_course = satellite.has_course();
+        let hash = if has_course || caller.is_none() { controls.hash(request) } else { 0 };
+        let content = match has_course {
+            true => naming::content(hash, client.connection.nth()),
             false => 0,
         };
         // What is left of the deadline is read before anything can hold the call: from
@@ -76,7 +79,7 @@ impl<'a> Call<'a> {
                     meta.stack = caller.control.stack();
                 }
                 None => {
-                    meta.control = controls.root(satellite, method, request);
+                    meta.control = controls.root(satellite, method, hash);
                     meta.path = CallPath::root(1);
                     meta.stack = Stack::home(of);
                 }
@@ -84,9 +87,9 @@ impl<'a> Call<'a> {
             meta.left = left.unwrap_or_default();
             meta.remaining_nanos = u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX);
             meta.hello = client.connection.hello(satellite);
-            // In a recording every event says whose it is.
+            // In a recording every event says whose it is; only notes do not.
             let name = || meta.control.id(|| satellite.name(), method);
-            let named = satellite.has_course().then(name);
+            let named = (has_course && open.is_none()).then(name);
             match &mut meta.own {
                 Some(own) => (own.method, own.content, own.named) = (method, content, named),
                 own => {
@@ -97,7 +100,8 @@ impl<'a> Call<'a> {
         });
         let control = caller.map(|caller| &*caller.control);
         let mut call = Self { satellite, control, meta, args: None };
-        let sent = open.and_then(|open| satellite.pass_open(open, || call.departure()));
+        let pass = |open| satellite.pass_open(open, || now.clock, || call.note_of_departure());
+        let sent = open.and_then(pass);
         if let Some(sent) = sent.filter(|sent| *sent != EventNumber::default()) {
             call.edit(|meta| meta.left.sent = sent);
         }
@@ -139,6 +143,24 @@ impl<'a> Call<'a> {
     fn departure(&self) -> EventKind {
         let Own { method, content, .. } = self.own();
         EventKind::CallSent { call: self.id(), method: method.name.clone(), content: *content }
+    }
+
+    /// The same in short.
+    #[inline]
+    fn note_of_departure(&self) -> Note {
+        let Own { method, content, .. } = self.own();
+        self.note(Happens::CallSent { method: &method.name, content: *content })
+    }
+
+    /// What happens to it.
+    #[inline]
+    pub(super) fn note(&self, what: Happens) -> Note {
+        let control = match self.control {
+            Some(control) => control.who(),
+            // It began here, with this call.
+            None => self.meta.control.who(self.satellite.process(), self.method()),
+        };
+        Note { control, path: self.meta.path.clone(), what }
     }
 
     pub(super) fn gate(&self, event: RpcEvent) -> Gate {

@@ -9,6 +9,7 @@ use std::task::Poll;
 use ddbx_protocol::{
     CallId, ControlId, Delay, End as Side, EventKind, EventNumber, Gate, RpcEvent, VirtualTime,
 };
+use ddbx_recording::{Happens, Note};
 use ddbx_satellite::driver::{Alarm, Armed, Captured, Passed, Visit};
 use futures::future::Either;
 use serde::Serialize;
@@ -132,7 +133,8 @@ impl Call {
         let (delay, satellite) = (self.control.delay(), self.control.satellite());
         let Some(outcome) = outcome else { return Err(None) };
         let open = satellite.open_at(self.method().groups).filter(|open| open.delay == delay);
-        match open.and_then(|open| satellite.pass_open(open, || self.returns())) {
+        let pass = |open| satellite.pass_open(open, || satellite.now(), || self.note_of_return());
+        match open.and_then(pass) {
             Some(sent) => Ok(End { outcome, delay, sent }),
             None => Err(Some(outcome)),
         }
@@ -212,6 +214,13 @@ impl Call {
         EventKind::ReturnSent { call: self.id() }
     }
 
+    /// The same in short.
+    #[inline]
+    fn note_of_return(&self) -> Note {
+        let path = self.control.call().cloned().expect(CALLED);
+        Note { control: self.control.who(), path, what: Happens::ReturnSent }
+    }
+
     fn cancelled(&self) -> EventKind {
         EventKind::Cancelled { call: self.id(), end: Side::Callee }
     }
@@ -241,6 +250,14 @@ pub(super) fn arrives(
     let call = CallId { control, path: origin.call().cloned().expect(CALLED) };
     let (method, sent_as) = (method.name.clone(), origin.departure(process));
     EventKind::CallArrived { call, method, sent_as }
+}
+
+/// The same in short.
+#[inline]
+pub(super) fn note_of_arrival(origin: &Origin, process: &Process, method: &'static Method) -> Note {
+    let path = origin.call().cloned().expect(CALLED);
+    let what = Happens::CallArrived { method: &method.name, sent_as: origin.sent_as() };
+    Note { control: origin.who(process, method), path, what }
 }
 
 /// Notes that a handler was dropped before its end: the caller has given up, or is gone.
