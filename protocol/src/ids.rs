@@ -169,10 +169,13 @@ impl fmt::Display for CallId {
 pub struct CallPath(Short<u32>);
 
 impl Clone for CallPath {
-    // All at once, not one after the other.
+    // All at once, not one after the other; and mostly there is one.
     #[inline]
     fn clone(&self) -> Self {
-        Self(Short::from_slice(&self.0))
+        match *self.0 {
+            [nth] => Self::root(nth),
+            _ => Self(Short::from_slice(&self.0)),
+        }
     }
 }
 
@@ -181,6 +184,7 @@ impl CallPath {
     pub const DEPTH_MAX: usize = 256;
 
     /// The `nth` call that a control makes where it began.
+    #[inline]
     pub fn root(nth: u32) -> Self {
         Self(Short::from_slice(&[nth]))
     }

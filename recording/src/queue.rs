@@ -45,6 +45,14 @@ pub(crate) struct Taken {
     pub(crate) entries: Vec<Entry>,
 }
 
+impl Taken {
+    /// Forgets all; the room stays.
+    pub(crate) fn clear(&mut self) {
+        self.lines.clear();
+        self.entries.clear();
+    }
+}
+
 /// One after the other.
 #[derive(Debug)]
 pub(crate) enum Line {

@@ -123,20 +123,18 @@ impl<S: Storage> LogWriter<S> {
     pub fn drain(&mut self, now: RealTime, queue: &Queue) {
         let mut batch = std::mem::take(&mut self.batch);
         let dropped = queue.take(&mut batch);
-        let mut entries = batch.entries.drain(..);
-        for line in batch.lines.drain(..) {
+        let mut entries = batch.entries.iter();
+        for line in &batch.lines {
             match line {
-                Line::Note(noted) => self.put(now, Item::Note(&noted)),
-                Line::Entry => {
-                    entries.next().into_iter().for_each(|entry| self.append(now, &entry));
-                }
-                Line::Met(process, name) => self.encoder.meet(process, &name),
+                Line::Note(noted) => self.put(now, Item::Note(noted)),
+                Line::Entry => entries.next().into_iter().for_each(|entry| self.append(now, entry)),
+                Line::Met(process, name) => self.encoder.meet(*process, name),
             }
             if self.is_large() {
                 self.flush(now);
             }
         }
-        drop(entries);
+        batch.clear();
         self.batch = batch;
         if dropped > 0 {
             self.miss(dropped, Why::QueueFull);

@@ -82,9 +82,9 @@ impl Memory {
 
 /// The memory of a name that may just have been defined.
 #[inline]
-fn slot<T: Clone + Default>(slots: &mut Vec<T>, number: usize) -> &mut T {
+fn slot<T: Default>(slots: &mut Vec<T>, number: usize) -> &mut T {
     if number >= slots.len() {
-        slots.resize(number + 1, T::default());
+        slots.resize_with(number + 1, T::default);
     }
     &mut slots[number]
 }

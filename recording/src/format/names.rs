@@ -14,7 +14,7 @@ use ddbx_protocol::{ChoiceName, ControlId, InvalidName, MethodName, PointLabel, 
 use foldhash::fast::RandomState;
 
 use super::FormatError;
-use super::varint::{self, Input};
+use super::varint::{self, Input, Out};
 
 /// How much a table can hold; after that the writer starts all tables anew. Readers
 /// refuse more.
@@ -65,6 +65,7 @@ pub(super) struct Defined<N> {
     recent: VecDeque<(N, usize)>,
     count: usize,
     bytes: usize,
+    is_full: bool,
 }
 
 impl<N: Name> Defined<N> {
@@ -93,7 +94,7 @@ impl<N: Name> Defined<N> {
 
     /// Appends a reference to a name that was defined.
     #[inline]
-    pub(super) fn put_again(&self, out: &mut Vec<u8>, number: usize, reserved: u64) -> usize {
+    pub(super) fn put_again(&self, out: &mut impl Out, number: usize, reserved: u64) -> usize {
         varint::put(out, reserved + (self.count - number) as u64);
         number
     }
@@ -116,8 +117,9 @@ impl<N: Name> Defined<N> {
     /// Appends the beginning of a definition that says what a name is made of, which has at
     /// most so many bytes. Its number is found by whoever has made it.
     #[inline]
-    pub(super) fn define_made(&mut self, out: &mut Vec<u8>, bytes: usize) -> usize {
-        out.extend([0, MADE as u8]);
+    pub(super) fn define_made(&mut self, out: &mut impl Out, bytes: usize) -> usize {
+        out.byte(0);
+        out.byte(MADE as u8);
         self.count_one(bytes)
     }
 
@@ -135,6 +137,7 @@ impl<N: Name> Defined<N> {
     fn count_one(&mut self, bytes: usize) -> usize {
         self.count += 1;
         self.bytes += bytes;
+        self.is_full = self.count + 2 > NAMES_MAX || self.bytes + 2 * NAME_BYTES_MAX > BYTES_MAX;
         self.count - 1
     }
 
@@ -159,15 +162,16 @@ impl<N: Name> Defined<N> {
     }
 
     /// Whether there may be no room for the names of one more entry.
+    #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.count + 2 > NAMES_MAX || self.bytes + 2 * NAME_BYTES_MAX > BYTES_MAX
+        self.is_full
     }
 
     pub(super) fn clear(&mut self) {
         self.numbers.clear();
         self.near.clear();
         self.recent.clear();
-        (self.count, self.bytes) = (0, 0);
+        (self.count, self.bytes, self.is_full) = (0, 0, false);
     }
 }
 
@@ -194,6 +198,7 @@ impl<N> Default for Defined<N> {
             recent: VecDeque::new(),
             count: 0,
             bytes: 0,
+            is_full: false,
         }
     }
 }

@@ -10,6 +10,7 @@ use super::peers::Peers;
 use super::{BODY_BYTES_FULL, DELAY, JUMP, Memory, NEXT_CALL, OTHER_CALL, PAYLOAD, kind, slot};
 use crate::entry::{Entry, Moment, Why};
 use crate::format::names::Defined;
+use crate::format::varint::{Few, Out as _};
 use crate::format::{BlockKind, encode_block, varint};
 
 mod notes;
@@ -68,6 +69,7 @@ impl Encoder {
     }
 
     /// Whether the open block must be closed before the next entry.
+    #[inline]
     pub fn is_full(&self) -> bool {
         self.body.len() >= BODY_BYTES_FULL || self.names_are_full()
     }
@@ -106,6 +108,7 @@ impl Encoder {
         EventNumber(self.memory.number.wrapping_add(1))
     }
 
+    #[inline]
     fn names_are_full(&self) -> bool {
         self.processes.is_full()
             || self.controls.is_full()
@@ -123,34 +126,37 @@ impl Encoder {
         }
     }
 
-    /// Adds what every event has. Returns where its tag stands, and what that says so far.
+    /// Puts what every event has. Returns its tag, as far as it is known.
     #[inline]
     fn begin_event(
         &mut self,
+        out: &mut Few,
         kind: u8,
         number: EventNumber,
         at: RealTime,
         delay: Delay,
-    ) -> (usize, u8) {
-        let (tag_at, mut tag) = (self.body.len(), kind);
-        self.body.push(tag);
+    ) -> u8 {
+        let mut tag = kind;
+        out.byte(tag);
         let (number, at, delay) = (number.0, at.as_nanos() as u64, delay.as_nanos());
         if number != self.memory.number.wrapping_add(1) {
             tag |= JUMP;
-            varint::put_difference(&mut self.body, self.memory.number, number);
+            varint::put_difference(out, self.memory.number, number);
         }
-        varint::put_difference(&mut self.body, self.memory.at, at);
+        varint::put_difference(out, self.memory.at, at);
         if delay != self.memory.delay {
             tag |= DELAY;
-            varint::put_difference(&mut self.body, self.memory.delay, delay);
+            varint::put_difference(out, self.memory.delay, delay);
         }
         (self.memory.number, self.memory.at, self.memory.delay) = (number, at, delay);
-        (tag_at, tag)
+        tag
     }
 
     fn event(&mut self, moment: &Moment) {
         let Moment { number, at, delay, kind, payload } = moment;
-        let (tag_at, mut tag) = self.begin_event(tag_of(kind), *number, *at, *delay);
+        let (tag_at, mut few) = (self.body.len(), Few::default());
+        let mut tag = self.begin_event(&mut few, tag_of(kind), *number, *at, *delay);
+        few.go(&mut self.body);
         match kind {
             EventKind::CallSent { call, method, content } => {
                 tag |= self.call(call);
@@ -227,7 +233,8 @@ impl Encoder {
     /// A control, and the call that it handles, or makes. Returns what the tag says.
     fn frame(&mut self, control: &ControlId, call: Option<&CallPath>) -> u8 {
         let control = self.control(control, 0);
-        self.path(control, call.map_or(&[], CallPath::numbers))
+        let path = call.map_or(&[][..], CallPath::numbers);
+        self.usual_path(control, path).unwrap_or_else(|| self.path(control, path))
     }
 
     /// A control by its name, which it may also have been given by what it has begun with.
@@ -248,8 +255,22 @@ impl Encoder {
         }
     }
 
-    /// Which call of the control with this number it is. Returns what the tag says.
+    /// Which call of the control with this number it is, if that is the last or the next one,
+    /// and where most are made: what the tag says.
     #[inline]
+    fn usual_path(&mut self, control: usize, path: &[u32]) -> Option<u8> {
+        let last = slot(&mut self.memory.calls, control);
+        match (path, &mut last[..]) {
+            ([number], [last]) if number == last => Some(0),
+            ([number], [last]) if *number == last.wrapping_add(1) => {
+                *last = *number;
+                Some(NEXT_CALL)
+            }
+            _ => None,
+        }
+    }
+
+    /// The same of any call.
     fn path(&mut self, control: usize, path: &[u32]) -> u8 {
         let last = slot(&mut self.memory.calls, control);
         let same = path.iter().zip(last.iter()).take_while(|(a, b)| a == b).count();
@@ -279,15 +300,9 @@ impl Encoder {
     fn departure(&mut self, sent_as: Option<&EventId>) {
         let Some(sent_as) = sent_as else { return self.body.push(0) };
         let process = self.processes.put(&mut self.body, &sent_as.process, 1);
-        self.departs(process, sent_as.number);
-    }
-
-    /// An event of the process with this number.
-    #[inline]
-    fn departs(&mut self, process: usize, number: EventNumber) {
         let last = slot(&mut self.memory.departures, process);
-        varint::put_difference(&mut self.body, *last, number.0);
-        *last = number.0;
+        varint::put_difference(&mut self.body, *last, sent_as.number.0);
+        *last = sent_as.number.0;
     }
 
     fn connection(&mut self, connection: &ConnectionId) {

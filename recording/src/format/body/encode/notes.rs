@@ -1,18 +1,20 @@
 //! Notes to bytes: the same as the events that they are in full, without making those.
 
-use ddbx_protocol::{ProcessIndex, ProcessName};
+use ddbx_protocol::bounded::Short;
+use ddbx_protocol::{ControlId, MethodName, ProcessIndex, ProcessName};
 
 use super::Encoder;
 use crate::format::body::{BEGUN, kind, slot};
-use crate::format::varint;
+use crate::format::varint::{self, Few, Out as _};
 use crate::note::{Beginning, Happens, Noted, SentAs, Who};
 
-/// What the name of a control that has begun with a call has beside the names of its home and
-/// of the method, at most.
-const DIGITS: usize = 29;
+/// What the name of a control that has begun with a call has beside the name of the method, at
+/// most: that of its home, and digits.
+const MORE_BYTES: usize = 128 + 29;
 
 impl Encoder {
-    /// Adds a note to the open block.
+    /// Adds a note to the open block. Mostly all that it names was named before, so a few bytes
+    /// say it; what is not goes into the block at once, and they before it.
     pub fn push_note(&mut self, noted: &Noted) {
         let Noted { number, at, delay, note } = noted;
         self.begin_entry(Some(*number));
@@ -22,25 +24,31 @@ impl Encoder {
             Happens::ReturnSent => kind::RETURN_SENT,
             Happens::ReturnArrived { .. } => kind::RETURN_ARRIVED,
         };
-        let (tag_at, tag) = self.begin_event(kind, *number, *at, *delay);
+        let (tag_at, mut few) = (self.body.len(), Few::default());
+        let tag = self.begin_event(&mut few, kind, *number, *at, *delay);
         let control = match &note.control {
-            Who::Named(name) => self.control(name, 0),
-            Who::Begun(beginning) => self.begun(beginning),
+            Who::Named(name) => self.named(&mut few, name),
+            Who::Begun(beginning) => self.begun(&mut few, beginning),
         };
-        let tag = tag | self.path(control, note.path.numbers());
+        let path = note.path.numbers();
+        let which = self.usual_path(control, path).unwrap_or_else(|| {
+            few.go(&mut self.body);
+            self.path(control, path)
+        });
         match note.what {
             Happens::CallSent { method, content } => {
-                self.methods.put(&mut self.body, method, 0);
-                self.body.extend(content.to_le_bytes());
+                self.method(&mut few, method);
+                few.extend(content.to_le_bytes());
             }
             Happens::CallArrived { method, sent_as } => {
-                self.methods.put(&mut self.body, method, 0);
-                self.sent_as(sent_as);
+                self.method(&mut few, method);
+                self.sent_as(&mut few, sent_as);
             }
             Happens::ReturnSent => {}
-            Happens::ReturnArrived { sent_as } => self.sent_as(sent_as),
+            Happens::ReturnArrived { sent_as } => self.sent_as(&mut few, sent_as),
         }
-        self.body[tag_at] = tag;
+        few.go(&mut self.body);
+        self.body[tag_at] = tag | which;
     }
 
     /// From now on a process that notes name by its number has this name.
@@ -52,32 +60,49 @@ impl Encoder {
     }
 
     #[inline]
-    fn begun(&mut self, beginning: &Beginning) -> usize {
-        match self.begun.find(beginning) {
-            Some(number) => self.controls.put_again(&mut self.body, number, 0),
-            None => self.define_begun(beginning),
+    fn named(&mut self, few: &mut Few, name: &ControlId) -> usize {
+        match self.controls.find(name) {
+            Some(number) => self.controls.put_again(few, number, 0),
+            None => {
+                few.go(&mut self.body);
+                self.control(name, 0)
+            }
         }
     }
 
-    fn define_begun(&mut self, beginning: &Beginning) -> usize {
+    #[inline]
+    fn begun(&mut self, few: &mut Few, beginning: &Beginning) -> usize {
+        if let Some(number) = self.begun.find(beginning) {
+            return self.controls.put_again(few, number, 0);
+        }
         let Beginning { home, method, hash, nth } = *beginning;
-        // No name of a process is longer.
-        let bytes = 128 + method.as_str().len() + DIGITS;
-        let number = self.controls.define_made(&mut self.body, bytes);
-        self.process(home, 0);
-        self.methods.put(&mut self.body, method, 0);
-        self.body.extend(hash.to_le_bytes());
-        varint::put(&mut self.body, u64::from(nth));
-        slot(&mut self.memory.calls, number).extend_from_slice(&BEGUN);
+        let number = self.controls.define_made(few, MORE_BYTES + method.as_str().len());
+        self.process(few, home, 0);
+        self.method(few, method);
+        few.extend(hash.to_le_bytes());
+        varint::put(few, u64::from(nth));
+        *slot(&mut self.memory.calls, number) = Short::from_slice(&BEGUN);
         self.begun.is_defined(*beginning, number);
         number
     }
 
     #[inline]
-    fn process(&mut self, process: ProcessIndex, reserved: u64) -> usize {
-        match self.peers.number(process) {
-            Some(number) => self.processes.put_again(&mut self.body, number, reserved),
+    fn method(&mut self, few: &mut Few, method: &MethodName) {
+        match self.methods.find(method) {
+            Some(number) => _ = self.methods.put_again(few, number, 0),
             None => {
+                few.go(&mut self.body);
+                self.methods.define(&mut self.body, method, 0);
+            }
+        }
+    }
+
+    #[inline]
+    fn process(&mut self, few: &mut Few, process: ProcessIndex, reserved: u64) -> usize {
+        match self.peers.number(process) {
+            Some(number) => self.processes.put_again(few, number, reserved),
+            None => {
+                few.go(&mut self.body);
                 let name = self.peers.name(process);
                 let number = self.processes.put(&mut self.body, &name, reserved);
                 self.peers.has_number(process, number);
@@ -87,9 +112,11 @@ impl Encoder {
     }
 
     #[inline]
-    fn sent_as(&mut self, sent_as: SentAs) {
-        let Some(process) = sent_as.process() else { return self.body.push(0) };
-        let process = self.process(process, 1);
-        self.departs(process, sent_as.number);
+    fn sent_as(&mut self, few: &mut Few, sent_as: SentAs) {
+        let Some(process) = sent_as.process() else { return few.byte(0) };
+        let process = self.process(few, process, 1);
+        let last = slot(&mut self.memory.departures, process);
+        varint::put_difference(few, *last, sent_as.number.0);
+        *last = sent_as.number.0;
     }
 }
