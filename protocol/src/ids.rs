@@ -214,6 +214,7 @@ impl CallPath {
     }
 
     /// The numbers, the outermost call first.
+    #[inline]
     pub fn numbers(&self) -> &[u32] {
         &self.0
     }

@@ -163,6 +163,7 @@ impl Queue {
         has_room
     }
 
+    #[inline]
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -22,8 +22,9 @@ pub(super) struct Few {
 }
 
 impl Few {
-    /// Nobody puts more together.
-    const MAX: usize = 128;
+    /// More than the longest note: four numbers of at most ten bytes, four names of at most
+    /// three, and what a control has begun with.
+    const MAX: usize = 96;
 
     /// All go there.
     #[inline]

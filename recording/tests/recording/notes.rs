@@ -7,6 +7,8 @@ use ddbx_protocol::{
     CallPath, ControlId, Delay, EventKind, EventNumber, MethodName, ProcessIndex, ProcessName,
     RealTime,
 };
+use ddbx_recording::format::body::{Decoder, Encoder};
+use ddbx_recording::format::{BlockKind, check_block};
 use ddbx_recording::{
     Beginning, Entry, Happens, LogWriter, Moment, Note, Noted, Options, Queue, Segment, SentAs,
     Tail, Who,
@@ -164,6 +166,41 @@ fn begins(hash: u64, nth: u32, what: Happens) -> (Comes, bool) {
     let begun = Beginning { home: ProcessIndex(1), method: &METHODS[0], hash, nth };
     let note = Note { control: Who::Begun(begun), path: CallPath::root(1), what };
     (Comes::Note(note), false)
+}
+
+/// All that can be long is as long as can be.
+#[test]
+fn the_longest_note() {
+    let begun =
+        Beginning { home: ProcessIndex(1), method: &METHODS[0], hash: u64::MAX, nth: u32::MAX };
+    let sent_as = |number| SentAs { process: ProcessIndex(1), number: EventNumber(number) };
+    let note = |control, number| Note {
+        control,
+        path: CallPath::root(1),
+        what: Happens::CallArrived { method: &METHODS[0], sent_as: sent_as(number) },
+    };
+    // By the first one, processes and methods are known.
+    let first = note(Who::Begun(Beginning { nth: 1, ..begun }), 1);
+    let far = 1 << 63;
+    let longest = note(Who::Begun(begun), far + 1);
+    let noted = |number, at, delay, note| Noted {
+        number: EventNumber(number),
+        at: RealTime::from_nanos(at),
+        delay: Delay::from_nanos(delay),
+        note,
+    };
+    let all = [noted(1, 0, 0, first), noted(far + 1, i64::MIN, far, longest)];
+    let (mut encoder, mut block) = (Encoder::default(), Vec::new());
+    all.iter().for_each(|noted| encoder.push_note(noted));
+    encoder.close_block(0, &mut block);
+    let (mut decoder, mut body) = (Decoder::default(), check_block(0, &block).unwrap());
+    decoder.begin(BlockKind::Fresh, EventNumber(1));
+    for noted in all {
+        let (found, used) = decoder.next(body).unwrap();
+        assert_eq!(found, Entry::Event(noted.in_full(|_| ProcessName::new("p1").unwrap())));
+        body = &body[used..];
+    }
+    assert!(body.is_empty());
 }
 
 /// More controls than a table of names holds, and than are remembered.

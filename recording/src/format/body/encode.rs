@@ -31,6 +31,8 @@ pub struct Encoder {
     begun: Begun,
     /// The processes that notes do not name.
     peers: Peers,
+    /// The method of the last note that had one, with its number.
+    last_method: Option<(&'static MethodName, usize)>,
 }
 
 impl Encoder {
@@ -101,6 +103,7 @@ impl Encoder {
         self.choices.clear();
         self.begun.clear();
         self.peers.forget_numbers();
+        self.last_method = None;
     }
 
     /// The number that the next event has, if none is missing.

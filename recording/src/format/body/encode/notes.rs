@@ -1,5 +1,7 @@
 //! Notes to bytes: the same as the events that they are in full, without making those.
 
+use std::ptr;
+
 use ddbx_protocol::bounded::Short;
 use ddbx_protocol::{ControlId, MethodName, ProcessIndex, ProcessName};
 
@@ -63,11 +65,14 @@ impl Encoder {
     fn named(&mut self, few: &mut Few, name: &ControlId) -> usize {
         match self.controls.find(name) {
             Some(number) => self.controls.put_again(few, number, 0),
-            None => {
-                few.go(&mut self.body);
-                self.control(name, 0)
-            }
+            None => self.named_anew(few, name),
         }
+    }
+
+    #[cold]
+    fn named_anew(&mut self, few: &mut Few, name: &ControlId) -> usize {
+        few.go(&mut self.body);
+        self.control(name, 0)
     }
 
     #[inline]
@@ -81,34 +86,48 @@ impl Encoder {
         self.method(few, method);
         few.extend(hash.to_le_bytes());
         varint::put(few, u64::from(nth));
-        *slot(&mut self.memory.calls, number) = Short::from_slice(&BEGUN);
+        let (calls, begun) = (&mut self.memory.calls, Short::from_slice(&BEGUN));
+        match calls.len() == number {
+            true => calls.push(begun),
+            false => *slot(calls, number) = begun,
+        }
         self.begun.is_defined(*beginning, number);
         number
     }
 
     #[inline]
-    fn method(&mut self, few: &mut Few, method: &MethodName) {
-        match self.methods.find(method) {
-            Some(number) => _ = self.methods.put_again(few, number, 0),
-            None => {
-                few.go(&mut self.body);
-                self.methods.define(&mut self.body, method, 0);
+    fn method(&mut self, few: &mut Few, method: &'static MethodName) {
+        // One event after the other is mostly about the same.
+        match self.last_method {
+            Some((last, number)) if ptr::eq(last, method) => {
+                self.methods.put_again(few, number, 0);
             }
+            _ => self.another_method(few, method),
         }
+    }
+
+    #[cold]
+    fn another_method(&mut self, few: &mut Few, method: &'static MethodName) {
+        few.go(&mut self.body);
+        let number = self.methods.put(&mut self.body, method, 0);
+        self.last_method = Some((method, number));
     }
 
     #[inline]
     fn process(&mut self, few: &mut Few, process: ProcessIndex, reserved: u64) -> usize {
         match self.peers.number(process) {
             Some(number) => self.processes.put_again(few, number, reserved),
-            None => {
-                few.go(&mut self.body);
-                let name = self.peers.name(process);
-                let number = self.processes.put(&mut self.body, &name, reserved);
-                self.peers.has_number(process, number);
-                number
-            }
+            None => self.another_process(few, process, reserved),
         }
+    }
+
+    #[cold]
+    fn another_process(&mut self, few: &mut Few, process: ProcessIndex, reserved: u64) -> usize {
+        few.go(&mut self.body);
+        let name = self.peers.name(process);
+        let number = self.processes.put(&mut self.body, &name, reserved);
+        self.peers.has_number(process, number);
+        number
     }
 
     #[inline]
