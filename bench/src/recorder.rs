@@ -34,7 +34,7 @@ const RATE_MIN: f64 = 1_000_000.0;
 const BYTES_MAX: f64 = 16.0;
 const NANOS_MAX: f64 = 300.0;
 /// Of the way that nearly all events take, with all that is done behind it.
-const NOTED_NANOS_MAX: f64 = 150.0;
+const NOTED_NANOS_MAX: f64 = 200.0;
 
 struct Measured {
     /// How many a second are on the disk.

@@ -27,6 +27,10 @@ const RECENT: usize = 32;
 /// Stands where a definition says which of them: it is made of something else.
 const MADE: usize = RECENT;
 
+/// How many names of a kind the writer remembers. One that was forgotten is defined again: that
+/// costs less than to keep all those that never come back.
+const REMEMBERED: usize = 16 * 1024;
+
 /// How many names of a kind are found at once.
 const NEAR: usize = 64;
 
@@ -125,6 +129,9 @@ impl<N: Name> Defined<N> {
 
     /// This name has been defined.
     pub(super) fn is_defined(&mut self, name: &N, number: usize) {
+        if self.numbers.len() >= REMEMBERED {
+            self.numbers.clear();
+        }
         self.numbers.insert(name.clone(), number);
         self.is_near(name, number);
     }
@@ -273,6 +280,19 @@ impl<N> Default for Met<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_was_forgotten_is_defined_again() {
+        let name = |nth: usize| ControlId::new(format!("p/{nth}")).unwrap();
+        let (mut defined, mut out) = (Defined::default(), Vec::new());
+        // Made anew each time, so it is not found by where it lies.
+        assert_eq!(defined.put(&mut out, &name(0), 0), 0);
+        assert_eq!(defined.put(&mut out, &name(0), 0), 0);
+        (1..=REMEMBERED).for_each(|nth| _ = defined.put(&mut out, &name(nth), 0));
+        assert_eq!(defined.put(&mut out, &name(REMEMBERED), 0), REMEMBERED);
+        assert_eq!(defined.put(&mut out, &name(0), 0), REMEMBERED + 1);
+        assert!(defined.numbers.len() <= REMEMBERED && !defined.is_full());
+    }
 
     #[test]
     fn bytes_are_the_same_up_to_the_first_that_differs() {

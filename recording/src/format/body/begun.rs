@@ -36,6 +36,9 @@ impl Begun {
         name: &str,
         is_home: impl FnOnce(&Beginning, &str) -> bool,
     ) -> Option<usize> {
+        if self.places.is_empty() {
+            return None;
+        }
         let (before, nth) = name.rsplit_once('-')?;
         let (before, hash) = before.rsplit_once('-')?;
         let (home, method) = before.split_once('/')?;
