@@ -169,10 +169,13 @@ impl fmt::Display for CallId {
 pub struct CallPath(Short<u32>);
 
 impl Clone for CallPath {
-    // All at once, not one after the other.
+    // All at once, not one after the other; and mostly there is one.
     #[inline]
     fn clone(&self) -> Self {
-        Self(Short::from_slice(&self.0))
+        match *self.0 {
+            [nth] => Self::root(nth),
+            _ => Self(Short::from_slice(&self.0)),
+        }
     }
 }
 

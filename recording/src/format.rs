@@ -30,8 +30,9 @@ mod varint;
 /// The version of everything in a recording. It changes with any change of the
 /// format, and is the same for logs and manifests.
 ///
-/// 2: an event can have a payload. All else is as in 1, so both are read by one decoder.
-pub const VERSION: u16 = 2;
+/// 2: an event can have a payload. 3: a control can be defined by what it has begun with. All
+/// else is as in 1, so all are read by one decoder.
+pub const VERSION: u16 = 3;
 
 /// The oldest version that can still be read.
 pub const OLDEST_VERSION: u16 = 1;

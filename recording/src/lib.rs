@@ -7,7 +7,7 @@
 //! that nothing is lost or changed afterwards without a word. Nothing that goes wrong here is the program's
 //! problem: what cannot be written is counted, and a gap in the log says so.
 //!
-//! The program's threads put [`Entry`]s into a [`Queue`], which never blocks; one
+//! The program's threads put [`Entry`]s and [`Note`]s into a [`Queue`], which never blocks; one
 //! thread of the debugger moves them on:
 //!
 //! ```
@@ -52,6 +52,7 @@ mod entry;
 pub mod format;
 mod manifest;
 mod merged;
+mod note;
 mod queue;
 mod reader;
 mod replayable;
@@ -66,6 +67,7 @@ pub use manifest::{Keep, ManifestError, ProcessManifest, Program, SessionManifes
 #[doc(hidden)]
 pub use manifest::{decode_manifest, encode_manifest};
 pub use merged::{Departure, Merged, MergedEntry, Step, merged};
+pub use note::{Beginning, Happens, Note, Noted, SentAs, Who};
 pub use queue::Queue;
 pub use reader::{
     Damage, Log, LogReader, OpenError, Position, ReadError, Recorded, Recording, SegmentReader,

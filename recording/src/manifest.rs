@@ -99,6 +99,10 @@ struct Sealed<T> {
     manifest: T,
 }
 
+/// Up to this version sums did not cover the version: no two that could be read differed in
+/// one bit.
+const UNCOVERED: u16 = 2;
+
 /// All that is read of a manifest before its version is known.
 #[derive(Deserialize)]
 struct Format {
@@ -125,7 +129,10 @@ fn encode(manifest: &impl Serialize) -> Vec<u8> {
 }
 
 fn encode_as(format: u16, manifest: &impl Serialize) -> Vec<u8> {
-    let content = serde_json::to_vec(manifest).expect("names and numbers are JSON");
+    let mut content = serde_json::to_vec(manifest).expect("names and numbers are JSON");
+    if format > UNCOVERED {
+        content.extend(format.to_le_bytes());
+    }
     let crc32 = format!("{:08x}", crc32fast::hash(&content));
     let sealed = Sealed { format, crc32, manifest };
     let mut bytes = serde_json::to_vec_pretty(&sealed).expect("names and numbers are JSON");

@@ -4,17 +4,24 @@
 //! waits for the writer: when the queue is full, the entry is dropped and counted.
 //! A full queue stays full until it is emptied as a whole, so what was dropped
 //! belongs behind all that is in it: that is where the gap goes.
+//!
+//! Nearly all that comes is a [`Note`], which is small. What is not is kept beside them, so
+//! that room for it is only there where it is needed.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ddbx_protocol::{Delay, EventKind, EventNumber, RealTime};
+use ddbx_protocol::{Delay, EventKind, EventNumber, ProcessIndex, ProcessName, RealTime};
 
-use crate::entry::{Entry, Gap, Moment, Payload, Why};
+use crate::entry::{Entry, Moment, Payload};
+use crate::note::{Note, Noted};
 
 /// How many entries a queue holds unless told otherwise: those of more than a million a
 /// second for a tenth of a second, should whoever empties it be late.
 const CAPACITY: usize = 128 * 1024;
+
+/// How much more room there is for names: a process meets few, unless somebody makes them up.
+const MET_MAX: usize = 4 * 1024;
 
 /// A bounded queue of entries. All threads of the process share it.
 #[derive(Debug)]
@@ -25,10 +32,36 @@ pub struct Queue {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    entries: Vec<Entry>,
+    taken: Taken,
     dropped: u64,
     last: EventNumber,
     is_over: bool,
+}
+
+/// What has come, in its order.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    pub(crate) lines: Vec<Line>,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Taken {
+    /// Forgets all; the room stays.
+    pub(crate) fn clear(&mut self) {
+        self.lines.clear();
+        self.entries.clear();
+    }
+}
+
+/// One after the other.
+#[derive(Debug)]
+pub(crate) enum Line {
+    /// An event of a call.
+    Note(Noted),
+    /// The next of those that are kept beside.
+    Entry,
+    /// From now on this process has this name.
+    Met(ProcessIndex, ProcessName),
 }
 
 impl Queue {
@@ -52,14 +85,40 @@ impl Queue {
         kind: EventKind,
         payload: Option<Box<Payload>>,
     ) -> EventNumber {
-        self.next(&mut self.lock(), |number| Moment { number, at, delay, kind, payload })
+        let mut waiting = self.lock();
+        let number = waiting.next();
+        self.add(&mut waiting, Entry::Event(Moment { number, at, delay, kind, payload }));
+        number
     }
 
-    /// The same, unless the log is over: then nothing happens.
-    pub fn note_in_time(&self, at: RealTime, delay: Delay, kind: EventKind) -> Option<EventNumber> {
+    /// The same with what happens to a call, unless the log is over: then nothing happens.
+    #[inline]
+    pub fn note_in_time(
+        &self,
+        at: RealTime,
+        delay: Delay,
+        note: impl FnOnce() -> Note,
+    ) -> Option<EventNumber> {
+        // Not while it is locked: this may wait for somebody.
+        let note = note();
         let mut waiting = self.lock();
-        let event = |number| Moment { number, at, delay, kind, payload: None };
-        (!waiting.is_over).then(|| self.next(&mut waiting, event))
+        if waiting.is_over {
+            return None;
+        }
+        let number = waiting.next();
+        if self.has_room(&mut waiting) {
+            waiting.taken.lines.push(Line::Note(Noted { number, at, delay, note }));
+        }
+        Some(number)
+    }
+
+    /// From now on a process that notes name by its number has this name. That must be known
+    /// also where events are dropped, so there is some more room for it.
+    pub fn meet(&self, process: ProcessIndex, name: ProcessName) {
+        let mut waiting = self.lock();
+        if waiting.taken.lines.len() < self.capacity + MET_MAX {
+            waiting.taken.lines.push(Line::Met(process, name));
+        }
     }
 
     /// It is emptied once more, and then the log is over.
@@ -75,44 +134,46 @@ impl Queue {
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         let waiting = self.lock();
-        waiting.entries.is_empty() && waiting.dropped == 0
+        waiting.taken.lines.is_empty() && waiting.dropped == 0
     }
 
-    /// Moves all entries to `taken`, which must be empty: the two change places, so
-    /// that in the long run nobody allocates.
-    pub(crate) fn take(&self, taken: &mut Vec<Entry>) {
-        debug_assert!(taken.is_empty());
+    /// Moves all to `taken`, which must be empty: the two change places, so that in the long
+    /// run nobody allocates. Returns how many were dropped behind them.
+    pub(crate) fn take(&self, taken: &mut Taken) -> u64 {
+        debug_assert!(taken.lines.is_empty() && taken.entries.is_empty());
         let mut waiting = self.lock();
-        mem::swap(&mut waiting.entries, taken);
-        let missing = mem::take(&mut waiting.dropped);
-        drop(waiting);
-        if missing > 0 {
-            taken.push(Entry::Gap(Gap { missing, why: Why::QueueFull }));
-        }
-    }
-
-    fn next(
-        &self,
-        waiting: &mut Waiting,
-        event: impl FnOnce(EventNumber) -> Moment,
-    ) -> EventNumber {
-        waiting.last.0 += 1;
-        let number = waiting.last;
-        self.add(waiting, Entry::Event(event(number)));
-        number
+        mem::swap(&mut waiting.taken, taken);
+        mem::take(&mut waiting.dropped)
     }
 
     fn add(&self, waiting: &mut Waiting, entry: Entry) -> bool {
-        let has_room = waiting.dropped == 0 && waiting.entries.len() < self.capacity;
-        match has_room {
-            true => waiting.entries.push(entry),
-            false => waiting.dropped += 1,
+        let has_room = self.has_room(waiting);
+        if has_room {
+            waiting.taken.lines.push(Line::Entry);
+            waiting.taken.entries.push(entry);
         }
         has_room
     }
 
+    /// Whether there is room for one more, which is counted if there is none.
+    #[inline]
+    fn has_room(&self, waiting: &mut Waiting) -> bool {
+        let has_room = waiting.dropped == 0 && waiting.taken.lines.len() < self.capacity;
+        waiting.dropped += u64::from(!has_room);
+        has_room
+    }
+
+    #[inline]
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    #[inline]
+    fn next(&mut self) -> EventNumber {
+        self.last.0 += 1;
+        self.last
     }
 }
 
@@ -126,43 +187,71 @@ impl Default for Queue {
 mod tests {
     use std::thread;
 
-    use ddbx_protocol::ControlId;
+    use ddbx_protocol::{CallPath, ControlId};
 
     use super::*;
+    use crate::entry::{Gap, Why};
+    use crate::note::{Happens, Who};
 
     fn note(queue: &Queue, control: &ControlId) -> EventNumber {
         let kind = EventKind::Ended { control: control.clone() };
         queue.note(RealTime::default(), Delay::ZERO, kind)
     }
 
-    fn number_of(entry: &Entry) -> Option<u64> {
-        match entry {
-            Entry::Event(moment) => Some(moment.number.0),
-            Entry::Choice(_) | Entry::Gap(_) => None,
-        }
+    /// The numbers of what is taken, and how many were dropped behind them.
+    fn taken(queue: &Queue) -> (Vec<u64>, u64) {
+        let mut taken = Taken::default();
+        let dropped = queue.take(&mut taken);
+        let mut entries = taken.entries.into_iter();
+        let number = |line| match line {
+            Line::Note(noted) => noted.number.0,
+            Line::Entry => match entries.next() {
+                Some(Entry::Event(moment)) => moment.number.0,
+                other => panic!("{other:?} is no event"),
+            },
+            Line::Met(..) => panic!("nobody was met"),
+        };
+        (taken.lines.into_iter().map(number).collect(), dropped)
+    }
+
+    fn note_in_time(queue: &Queue, control: &ControlId) -> Option<EventNumber> {
+        queue.note_in_time(RealTime::default(), Delay::ZERO, || Note {
+            control: Who::Named(control.clone()),
+            path: CallPath::root(1),
+            what: Happens::ReturnSent,
+        })
     }
 
     #[test]
     fn what_does_not_fit_is_counted_at_its_place() {
         let (queue, control) = (Queue::new(2), ControlId::new("p/main").unwrap());
-        let mut taken = Vec::new();
         for expected in [1, 2, 3, 4] {
-            assert_eq!(note(&queue, &control), EventNumber(expected));
+            let number = match expected % 2 {
+                0 => note(&queue, &control),
+                _ => note_in_time(&queue, &control).unwrap(),
+            };
+            assert_eq!(number, EventNumber(expected));
         }
-        queue.take(&mut taken);
-        assert_eq!(taken.iter().filter_map(number_of).collect::<Vec<_>>(), [1, 2]);
-        assert_eq!(taken[2], Entry::Gap(Gap { missing: 2, why: Why::QueueFull }));
-        taken.clear();
+        assert!(!queue.push(Entry::Gap(Gap { missing: 1, why: Why::DiskFull })));
+        assert_eq!(taken(&queue), (vec![1, 2], 3));
         assert!(queue.is_empty());
-        let in_time = || {
-            let kind = EventKind::Ended { control: control.clone() };
-            queue.note_in_time(RealTime::default(), Delay::ZERO, kind)
-        };
-        assert_eq!(in_time(), Some(EventNumber(5)));
+        assert_eq!(note_in_time(&queue, &control), Some(EventNumber(5)));
         queue.end();
-        assert_eq!(in_time(), None);
-        queue.take(&mut taken);
-        assert_eq!(taken.iter().filter_map(number_of).collect::<Vec<_>>(), [5]);
+        assert_eq!(note_in_time(&queue, &control), None);
+        assert_eq!(taken(&queue), (vec![5], 0));
+    }
+
+    #[test]
+    fn names_fit_also_where_events_do_not() {
+        let (queue, control) = (Queue::new(1), ControlId::new("p/main").unwrap());
+        let name = ProcessName::new("shop").unwrap();
+        (0..3).for_each(|_| _ = note(&queue, &control));
+        (0..2 * MET_MAX as u64).for_each(|nth| queue.meet(ProcessIndex(nth), name.clone()));
+        let mut taken = Taken::default();
+        assert_eq!(queue.take(&mut taken), 2);
+        let met = |line: &&Line| matches!(line, Line::Met(_, met) if *met == name);
+        assert_eq!(taken.lines.iter().filter(met).count(), MET_MAX);
+        assert!(matches!(taken.lines[0], Line::Entry));
     }
 
     /// Many threads, a small queue and a slow reader: the order is the order of the
@@ -171,29 +260,28 @@ mod tests {
     fn threads_agree_on_one_order() {
         const EACH: u64 = 5_000;
         let (queue, control) = (Queue::new(500), ControlId::new("p/main").unwrap());
-        let mut last = 0;
-        let mut seen = 0;
-        let mut look = |taken: &mut Vec<Entry>| {
-            for entry in taken.drain(..) {
-                match entry {
-                    Entry::Event(moment) => {
-                        assert_eq!(moment.number.0, last + 1);
-                        last += 1;
-                        seen += 1;
-                    }
-                    Entry::Gap(gap) => last += gap.missing,
-                    Entry::Choice(_) => panic!("nobody chose"),
-                }
+        let (mut last, mut seen) = (0, 0);
+        let mut look = || {
+            let (numbers, dropped) = taken(&queue);
+            for number in numbers {
+                assert_eq!(number, last + 1);
+                last += 1;
+                seen += 1;
             }
+            last += dropped;
             last
         };
         thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| (0..EACH).for_each(|_| _ = note(&queue, &control)));
+            for nth in 0..4 {
+                let (queue, control) = (&queue, &control);
+                scope.spawn(move || {
+                    (0..EACH).for_each(|event| match (nth + event) % 2 {
+                        0 => _ = note(queue, control),
+                        _ => _ = note_in_time(queue, control),
+                    });
+                });
             }
-            let mut taken = Vec::new();
-            while look(&mut taken) < 4 * EACH {
-                queue.take(&mut taken);
+            while look() < 4 * EACH {
                 thread::yield_now();
             }
         });

@@ -22,7 +22,8 @@ use crate::entry::{Entry, Gap, Why};
 use crate::format::body::{BODY_BYTES_FULL, Encoder};
 use crate::format::{BODY_BYTES_MAX, BlockKind, Header, encode_block};
 use crate::manifest::SEGMENTS_KEPT;
-use crate::queue::Queue;
+use crate::note::Noted;
+use crate::queue::{Line, Queue, Taken};
 use crate::storage::{Segment, Storage};
 
 mod options;
@@ -79,7 +80,14 @@ pub struct LogWriter<S> {
     written: EventNumber,
     durable: EventNumber,
     counters: Counters,
-    batch: Vec<Entry>,
+    batch: Taken,
+}
+
+/// What can be put into a log.
+#[derive(Clone, Copy)]
+enum Item<'a> {
+    Entry(&'a Entry),
+    Note(&'a Noted),
 }
 
 impl<S: Storage> LogWriter<S> {
@@ -105,7 +113,7 @@ impl<S: Storage> LogWriter<S> {
             written: EventNumber(0),
             durable: EventNumber(0),
             counters: Counters::default(),
-            batch: Vec::new(),
+            batch: Taken::default(),
         };
         writer.begin_segment(Segment::FIRST);
         writer
@@ -114,29 +122,44 @@ impl<S: Storage> LogWriter<S> {
     /// Takes all that waits in the queue, and does what is due.
     pub fn drain(&mut self, now: RealTime, queue: &Queue) {
         let mut batch = std::mem::take(&mut self.batch);
-        queue.take(&mut batch);
-        for entry in batch.drain(..) {
-            self.append(now, &entry);
+        let dropped = queue.take(&mut batch);
+        let mut entries = batch.entries.iter();
+        for line in &batch.lines {
+            match line {
+                Line::Note(noted) => self.put(now, Item::Note(noted)),
+                Line::Entry => entries.next().into_iter().for_each(|entry| self.append(now, entry)),
+                Line::Met(process, name) => self.encoder.meet(*process, name),
+            }
             if self.is_large() {
                 self.flush(now);
             }
         }
+        batch.clear();
         self.batch = batch;
+        if dropped > 0 {
+            self.miss(dropped, Why::QueueFull);
+        }
         self.poll(now);
     }
 
     /// Takes one entry. It is not written before the next [`poll`](Self::poll).
     pub fn append(&mut self, now: RealTime, entry: &Entry) {
-        let why = self.is_full().then(|| self.why());
-        match (entry, why) {
-            (Entry::Gap(gap), _) => self.miss(gap.missing, gap.why),
-            (_, Some(why)) => self.miss(1, why),
-            (_, None) => {
-                self.note_gap(now);
-                self.take(now, entry);
-                self.counters.entries += 1;
-            }
+        match entry {
+            Entry::Gap(gap) => self.miss(gap.missing, gap.why),
+            Entry::Event(_) | Entry::Choice(_) => self.put(now, Item::Entry(entry)),
         }
+    }
+
+    #[inline]
+    fn put(&mut self, now: RealTime, item: Item<'_>) {
+        if self.is_full() {
+            return self.miss(1, self.why());
+        }
+        if self.missing.is_some() {
+            self.note_gap(now);
+        }
+        self.take(now, item);
+        self.counters.entries += 1;
     }
 
     /// Writes and syncs what is due.
@@ -252,12 +275,16 @@ impl<S: Storage> LogWriter<S> {
 
     fn note_gap(&mut self, now: RealTime) {
         if let Some(gap) = self.missing.take() {
-            self.take(now, &Entry::Gap(gap));
+            self.take(now, Item::Entry(&Entry::Gap(gap)));
         }
     }
 
-    fn take(&mut self, now: RealTime, entry: &Entry) {
-        self.encoder.push(entry);
+    #[inline]
+    fn take(&mut self, now: RealTime, item: Item<'_>) {
+        match item {
+            Item::Entry(entry) => self.encoder.push(entry),
+            Item::Note(noted) => self.encoder.push_note(noted),
+        }
         self.waits_since.get_or_insert(now);
         if self.encoder.is_full() && !self.is_ended {
             self.close_block();

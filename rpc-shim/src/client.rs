@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ddbx_protocol::{Delay, EventKind};
+use ddbx_recording::SentAs;
 use ddbx_satellite::driver::Handle;
 use futures::FutureExt as _;
 use futures::future::Either;
@@ -71,6 +72,13 @@ impl<Resp> Answer<Resp> {
             Said::All(meta) => Some(meta),
             Said::Nothing | Said::Delay(_) => None,
         }
+    }
+
+    /// As what it was sent.
+    #[inline]
+    fn sent_as(&self) -> SentAs {
+        let sent = |meta: &ResponseMeta| SentAs { process: meta.from, number: meta.sent };
+        self.meta().map(sent).unwrap_or_default()
     }
 
     /// Whether it was the connection that gave it.

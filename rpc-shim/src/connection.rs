@@ -44,7 +44,7 @@ impl Connection {
     #[inline]
     pub(crate) fn hello(&self, satellite: &Handle) -> Option<Hello> {
         let names_had = satellite.names_had();
-        (self.met.load(Ordering::Relaxed) != names_had).then(|| Hello {
+        (self.met.load(Ordering::Acquire) != names_had).then(|| Hello {
             name: satellite.name(),
             connection: self.nth,
             connected: self.connected,
@@ -62,10 +62,13 @@ impl Connection {
     ) {
         if let (Some(hello), Some(answer)) = (hello, answer)
             && let Some(name) = &answer.name
-            && self.met.fetch_max(hello.names_had, Ordering::Relaxed) < hello.names_had
+            && self.met.load(Ordering::Acquire) < hello.names_had
         {
-            self.process.controls().meet(answer.from, name.clone());
+            let tell = || satellite.is_called(answer.from, name);
+            self.process.controls().meet(answer.from, name, tell);
             satellite.connected(answer.from);
+            // Only then: whoever sees this finds the name.
+            self.met.fetch_max(hello.names_had, Ordering::Release);
         }
     }
 

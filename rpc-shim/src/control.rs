@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use ddbx_protocol::{
     AllOn, CallPath, ControlId, Delay, EventKind, Gate, InFlight, RealTime, Stack, VirtualTime,
 };
+use ddbx_recording::Who;
 use ddbx_satellite::driver::{Alarm, Armed, Captured, Handle, Passed, Somebody, TimerOf, Visit};
 use ddbx_satellite::logic::clock;
 use ddbx_satellite::logic::strand::{Strand, StrandId};
@@ -94,7 +95,7 @@ impl Control {
             StrandId(last) => StrandId(last.wrapping_add(REUSED)),
         };
         self.here = Some(Here { process: new.process, origin: new.origin });
-        self.named = new.named.map_or_else(OnceLock::new, OnceLock::from);
+        self.named = OnceLock::new();
         *self.delay.get_mut() = new.delay.as_nanos();
         *self.is_free.get_mut() = new.is_free;
         *self.elsewhere.get_mut() = u32::from(new.is_outside);
@@ -142,9 +143,19 @@ impl Control {
 
     /// Its name.
     pub(crate) fn id(&self) -> ControlId {
-        let method = || self.method.unwrap_or_else(|| methods::method("unknown"));
-        let name = || self.here().origin.id(self.process(), method());
+        let name = || self.here().origin.id(self.process(), self.began_with());
         self.named.get_or_init(name).clone()
+    }
+
+    /// The same in a note.
+    #[inline]
+    pub(crate) fn who(&self) -> Who {
+        self.here().origin.who(self.process(), self.began_with())
+    }
+
+    #[inline]
+    fn began_with(&self) -> &'static Method {
+        self.method.unwrap_or_else(|| methods::method("unknown"))
     }
 
     /// Which call of its control brought it here.

@@ -93,9 +93,9 @@ impl Controls {
         }
     }
 
-    /// The name of a control that begins here with this call, from outside.
-    pub(crate) fn root<T: Serialize>(&self, home: &Handle, method: &Method, args: &T) -> Name {
-        let hash = self.hash(args);
+    /// The name of a control that begins here with a call, from outside, whose arguments have
+    /// this hash.
+    pub(crate) fn root(&self, home: &Handle, method: &Method, hash: u64) -> Name {
         match home.has_course() {
             true => {
                 self.from_outside.fetch_add(1, Ordering::Relaxed);
@@ -122,19 +122,23 @@ impl Controls {
         self.connections.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// A peer has introduced itself.
-    pub(crate) fn meet(&self, process: ProcessIndex, name: ProcessName) {
+    /// A peer has introduced itself. If that is news, whoever must know is told before anybody
+    /// can see that it is none any more.
+    pub(crate) fn meet(&self, process: ProcessIndex, name: &ProcessName, tell: impl FnOnce()) {
         let mut peers = lock(&self.peers);
+        if peers.get(&process) == Some(name) {
+            return;
+        }
         if peers.len() >= PEERS_MAX && !peers.contains_key(&process) {
             peers.pop_first();
             self.peers_dropped.fetch_add(1, Ordering::Relaxed);
         }
-        peers.insert(process, name);
+        peers.insert(process, name.clone());
+        tell();
     }
 
     /// A call comes over this connection; true for the first one.
     pub(crate) fn meet_connection(&self, caller: ProcessIndex, hello: &Hello) -> bool {
-        self.meet(caller, hello.name.clone());
         let mut accepted = lock(&self.accepted);
         if accepted.len() >= CONNECTIONS_MAX {
             accepted.clear();
@@ -319,7 +323,7 @@ mod tests {
         }
         let process = |nth| (ProcessIndex(nth), ProcessName::new("p").unwrap());
         for (index, name) in (0..PEERS_MAX as u64 + 3).map(process) {
-            controls.meet(index, name);
+            controls.meet(index, &name, || ());
         }
         let status = controls.status();
         let bytes: usize = status.watched.iter().map(|(name, v)| name.len() + v.len()).sum();

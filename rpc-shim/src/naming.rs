@@ -11,6 +11,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ddbx_protocol::{CallPath, ControlId, PointLabel, ProcessIndex, ProcessName};
+use ddbx_recording::{Beginning, Who};
 use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,17 @@ impl Name {
         match self {
             Self::Known(id) => id.clone(),
             Self::Root { hash, nth } => ControlId::of_call(&home(), &method.name, *hash, *nth),
+        }
+    }
+
+    /// The same in a note, for which no name is made.
+    #[inline]
+    pub(crate) fn who(&self, home: ProcessIndex, method: &'static Method) -> Who {
+        match self {
+            Self::Known(id) => Who::Named(id.clone()),
+            Self::Root { hash, nth } => {
+                Who::Begun(Beginning { home, method: &method.name, hash: *hash, nth: *nth })
+            }
         }
     }
 }

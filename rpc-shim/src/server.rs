@@ -100,19 +100,15 @@ where
         };
         let origin = meta.map_or_else(
             || {
-                let name = controls.root(satellite, method, request);
+                let name = controls.root(satellite, method, controls.hash(request));
                 Origin::Home(Box::new(Home { name, call: Some(CallPath::root(0)) }))
             },
             Origin::Called,
         );
-        let mut named = None;
         let open = open.filter(|open| delay.is_none_or(|delay| delay == open.delay));
         let passes = open.filter(|open| {
-            let arrives = || {
-                let control = named.insert(origin.id(&process, method)).clone();
-                call::arrives(control, &origin, &process, method)
-            };
-            satellite.pass_open(*open, arrives).is_some()
+            let arrives = || call::note_of_arrival(&origin, &process, method);
+            satellite.pass_open(*open, || now.clock, arrives).is_some()
         });
         let deadline = passes.map(|open| Deadline::new(now, open.delay, allowed));
         let new = Newcomer {
@@ -122,7 +118,6 @@ where
             method: Some(method),
             allowed,
             deadline,
-            named,
             key: Key::of(ctx),
             since: now.clock,
             is_outside: deadline.is_none(),
@@ -150,6 +145,7 @@ where
     /// A call comes over a connection that may be new.
     fn meet(process: &Process, satellite: &Handle, caller: ProcessIndex, hello: &Hello) {
         let controls = process.controls();
+        controls.meet(caller, &hello.name, || satellite.is_called(caller, &hello.name));
         if controls.meet_connection(caller, hello) {
             satellite.note(satellite.floor(), || EventKind::Accepted {
                 connection: ConnectionId { client: hello.name.clone(), nth: hello.connection },

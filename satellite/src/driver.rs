@@ -235,6 +235,7 @@ impl Handle {
     }
 
     fn set_name(&self, name: ProcessName) {
+        self.is_called(self.process(), &name);
         *self.0.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
         // Only then: whoever sees this reads the new one.
         self.0.names_had.fetch_add(1, Ordering::Release);

@@ -10,8 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::session::LEASE;
-use ddbx_protocol::{Delay, EventKind, EventNumber, ProcessName, RealTime, RecordedSoFar};
-use ddbx_recording::{Entry, Files, LogWriter, Options, Payload, Queue};
+use ddbx_protocol::{
+    Delay, EventKind, EventNumber, ProcessIndex, ProcessName, RealTime, RecordedSoFar,
+};
+use ddbx_recording::{Entry, Files, LogWriter, Note, Options, Payload, Queue};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -101,14 +103,20 @@ impl Recorder {
         self.0.queue.note_with(at, delay, kind, payload)
     }
 
-    /// The same, if the log has not ended.
+    /// Something happens to a call, if the log has not ended.
+    #[inline]
     pub(crate) fn note_in_time(
         &self,
         at: RealTime,
         delay: Delay,
-        kind: EventKind,
+        note: impl FnOnce() -> Note,
     ) -> Option<EventNumber> {
-        self.0.queue.note_in_time(at, delay, kind)
+        self.0.queue.note_in_time(at, delay, note)
+    }
+
+    /// From now on a process that notes name by its number has this name.
+    pub(crate) fn meet(&self, process: ProcessIndex, name: ProcessName) {
+        self.0.queue.meet(process, name);
     }
 
     /// An event happens that has a number.

@@ -8,11 +8,15 @@
 //! `encode.rs` and `decode.rs` mirror each other; what they remember from entry to
 //! entry is one type, so that they cannot disagree.
 
+mod begun;
 mod decode;
 mod encode;
+mod peers;
 
 pub use decode::Decoder;
 pub use encode::Encoder;
+
+use ddbx_protocol::bounded::Short;
 
 use super::BODY_BYTES_MAX;
 
@@ -51,6 +55,10 @@ mod kind {
 /// What was said at the event before it follows: what no gap and no event begins with.
 const PAYLOAD: u8 = kind::GAP | JUMP;
 
+/// What is remembered as the last call of a control that is defined by what it has begun with:
+/// the one before its first.
+const BEGUN: [u32; 1] = [0];
+
 /// What the next entry is compared with.
 #[derive(Debug, Default)]
 struct Memory {
@@ -58,7 +66,7 @@ struct Memory {
     at: u64,
     delay: u64,
     /// The last call of each control, by the number of its name.
-    calls: Vec<Vec<u32>>,
+    calls: Vec<Short<u32>>,
     /// The last departure of each other process, by the number of its name.
     departures: Vec<u64>,
 }
@@ -73,9 +81,10 @@ impl Memory {
 }
 
 /// The memory of a name that may just have been defined.
-fn slot<T: Clone + Default>(slots: &mut Vec<T>, number: usize) -> &mut T {
+#[inline]
+fn slot<T: Default>(slots: &mut Vec<T>, number: usize) -> &mut T {
     if number >= slots.len() {
-        slots.resize(number + 1, T::default());
+        slots.resize_with(number + 1, T::default);
     }
     &mut slots[number]
 }

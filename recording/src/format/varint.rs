@@ -2,18 +2,73 @@
 
 use super::FormatError;
 
+/// Where bytes go.
+pub(super) trait Out {
+    fn byte(&mut self, byte: u8);
+}
+
+impl Out for Vec<u8> {
+    fn byte(&mut self, byte: u8) {
+        self.push(byte);
+    }
+}
+
+/// A few bytes that are put together before they go where there is room for many: there,
+/// each of them would be asked for its room.
+#[derive(Debug)]
+pub(super) struct Few {
+    bytes: [u8; Self::MAX],
+    len: usize,
+}
+
+impl Few {
+    /// More than the longest note: four numbers of at most ten bytes, four names of at most
+    /// three, and what a control has begun with.
+    const MAX: usize = 96;
+
+    /// All go there.
+    #[inline]
+    pub(super) fn go(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes[..self.len]);
+        self.len = 0;
+    }
+
+    #[inline]
+    pub(super) fn extend<const N: usize>(&mut self, bytes: [u8; N]) {
+        self.bytes[self.len..self.len + N].copy_from_slice(&bytes);
+        self.len += N;
+    }
+}
+
+impl Default for Few {
+    #[inline]
+    fn default() -> Self {
+        Self { bytes: [0; Self::MAX], len: 0 }
+    }
+}
+
+impl Out for Few {
+    #[inline]
+    fn byte(&mut self, byte: u8) {
+        self.bytes[self.len] = byte;
+        self.len += 1;
+    }
+}
+
 /// Appends a number.
-pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
+#[inline]
+pub(super) fn put(out: &mut impl Out, mut value: u64) {
     while value >= 0x80 {
-        out.push(value as u8 | 0x80);
+        out.byte(value as u8 | 0x80);
         value >>= 7;
     }
-    out.push(value as u8);
+    out.byte(value as u8);
 }
 
 /// Appends by how much `value` differs from `base`, near zero in either direction
 /// being short. The difference wraps, so that any two numbers have one.
-pub(super) fn put_difference(out: &mut Vec<u8>, base: u64, value: u64) {
+#[inline]
+pub(super) fn put_difference(out: &mut impl Out, base: u64, value: u64) {
     let difference = value.wrapping_sub(base) as i64;
     put(out, ((difference << 1) ^ (difference >> 63)) as u64);
 }
@@ -33,6 +88,12 @@ impl<'a> Input<'a> {
         let (bytes, rest) = self.0.split_at_checked(len).ok_or(FormatError::Content)?;
         self.0 = rest;
         Ok(bytes)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
+        let (array, rest) = self.0.split_first_chunk().ok_or(FormatError::Content)?;
+        self.0 = rest;
+        Ok(*array)
     }
 
     pub(super) fn number(&mut self) -> Result<u64, FormatError> {
@@ -79,6 +140,12 @@ mod tests {
             prop_assert_eq!(input.number(), Ok(value));
             prop_assert_eq!(input.difference(base), Ok(value));
             prop_assert!(input.0.is_empty());
+            let (mut few, mut same) = (Few::default(), Vec::new());
+            put(&mut few, value);
+            few.go(&mut same);
+            put_difference(&mut few, base, value);
+            few.go(&mut same);
+            prop_assert_eq!(same, out);
         }
 
         #[test]

@@ -6,16 +6,18 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::{env, fs};
 
 use ddbx_protocol::{
     CallId, CallPath, ChoiceName, ConnectionId, ControlId, Delay, End, EventId, EventKind,
-    EventNumber, MethodName, PointLabel, ProcessName, RealTime, SessionName, Shared,
+    EventNumber, MethodName, PointLabel, ProcessIndex, ProcessName, RealTime, SessionName, Shared,
 };
 use ddbx_recording::format::VERSION;
 use ddbx_recording::{
-    Choice, ChoiceValue, Entry, Gap, Keep, LogWriter, Moment, NewProcess, Options, Payload,
-    Program, Recording, SessionManifest, Why, join, seal, verify,
+    Beginning, Choice, ChoiceValue, Entry, Files, Gap, Happens, Keep, LogWriter, Moment,
+    NewProcess, Note, Options, Payload, Program, Queue, Recording, SentAs, SessionManifest, Who,
+    Why, join, seal, verify,
 };
 
 fn golden() -> PathBuf {
@@ -37,7 +39,7 @@ fn the_format_changes_only_with_its_version_and_all_versions_can_be_read() {
     };
     same("session.json");
     same("seal.json");
-    for process in ["gateway@1", "orders@1"] {
+    for process in ["gateway@1", "orders@1", "stock@1"] {
         same(&format!("{process}/process.json"));
         same(&format!("{process}/000001.log"));
     }
@@ -139,10 +141,50 @@ fn make(directory: &Path) {
     ];
     write(directory, &gateway, &at_gateway);
     write(directory, &orders, &at_orders);
-    seal(directory, BTreeMap::from([(gateway, 0), (orders, 137)])).unwrap();
+    let stock = self::process("stock");
+    write_notes(directory, &stock);
+    seal(directory, BTreeMap::from([(gateway, 0), (orders, 137), (stock, 0)])).unwrap();
+}
+
+/// Every kind of note, and a control that is named in full and by what it has begun with.
+fn write_notes(directory: &Path, process: &ProcessName) {
+    static COUNT: LazyLock<MethodName> = LazyLock::new(|| MethodName::new("Stock.count").unwrap());
+    let (here, there) = (ProcessIndex(1), ProcessIndex(2));
+    let begun = |home, hash, nth| Beginning { home, method: &COUNT, hash, nth };
+    let (from, own) = (begun(there, 0xfedc_ba98_7654_3210, 300), begun(here, 7, 1));
+    let named = Who::Named(ControlId::root(process, "main").unwrap());
+    let sent_as = SentAs { process: there, number: EventNumber(4) };
+    let notes = [
+        (Who::Begun(from), Happens::CallArrived { method: &COUNT, sent_as }),
+        (Who::Begun(own), Happens::CallSent { method: &COUNT, content: 0x1234 }),
+        (Who::Begun(own), Happens::ReturnArrived { sent_as: SentAs::default() }),
+        (named.clone(), Happens::CallSent { method: &COUNT, content: 1 }),
+        (named, Happens::ReturnArrived { sent_as }),
+        (Who::Begun(from), Happens::ReturnSent),
+    ];
+    let (mut writer, queue) = (writer(directory, process), Queue::default());
+    queue.meet(here, process.clone());
+    queue.meet(there, self::process("elsewhere"));
+    let now = RealTime::from_nanos(5_000_000_000);
+    for (control, what) in notes {
+        queue.note_in_time(now, Delay::ZERO, || Note { control, path: CallPath::root(1), what });
+    }
+    let name = |of: ProcessIndex| self::process(if of == here { "stock" } else { "elsewhere" });
+    queue.note(now, Delay::ZERO, EventKind::Ended { control: own.id(name) });
+    writer.drain(now, &queue);
+    writer.close(now).unwrap();
 }
 
 fn write(directory: &Path, process: &ProcessName, entries: &[Entry]) {
+    let (mut writer, now) = (writer(directory, process), RealTime::default());
+    for some in entries.chunks(4) {
+        some.iter().for_each(|entry| writer.append(now, entry));
+        writer.flush(now);
+    }
+    writer.close(now).unwrap();
+}
+
+fn writer(directory: &Path, process: &ProcessName) -> LogWriter<Files> {
     let session = SessionManifest {
         session: SessionName::new("shop").unwrap(),
         created: "2026-01-01T00:00:00Z".to_owned(),
@@ -156,13 +198,7 @@ fn write(directory: &Path, process: &ProcessName, entries: &[Entry]) {
     let command = Some(vec!["shop".to_owned(), process.to_string()]);
     let new = NewProcess { name: process.clone(), pid: 42, command };
     let files = join(directory, &session, new).unwrap();
-    let mut writer = LogWriter::new(files, process, Options::default());
-    let now = RealTime::default();
-    for some in entries.chunks(4) {
-        some.iter().for_each(|entry| writer.append(now, entry));
-        writer.flush(now);
-    }
-    writer.close(now).unwrap();
+    LogWriter::new(files, process, Options::default())
 }
 
 fn event(number: u64, delay: u64, kind: EventKind) -> Entry {

@@ -10,6 +10,7 @@ mod golden;
 mod live;
 mod memory;
 mod merged;
+mod notes;
 mod queue;
 mod replayable;
 mod round_trip;

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use ddbx_protocol::{
     CallId, CallPath, ControlId, End, EventKind, EventNumber, Gate, RealTime, RpcEvent, Stack,
 };
+use ddbx_recording::{Happens, Note, SentAs};
 use ddbx_satellite::driver::{Captured, Handle, Open, Passed, Somebody, TimerOf, Visit};
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -66,8 +67,10 @@ impl<'a> Call<'a> {
             sent: EventNumber::default(),
         });
         // Where nothing is recorded or replayed, nobody asks.
-        let content = match satellite.has_course() {
-            true => naming::content(controls.hash(request), client.connection.nth()),
+        let has_course = satellite.has_course();
+        let hash = if has_course || caller.is_none() { controls.hash(request) } else { 0 };
+        let content = match has_course {
+            true => naming::content(hash, client.connection.nth()),
             false => 0,
         };
         // What is left of the deadline is read before anything can hold the call: from
@@ -88,7 +91,7 @@ impl<'a> Call<'a> {
                     meta.stack = caller.control.stack();
                 }
                 None => {
-                    meta.control = controls.root(satellite, method, request);
+                    meta.control = controls.root(satellite, method, hash);
                     meta.path = CallPath::root(1);
                     meta.stack = Stack::home(of);
                 }
@@ -96,9 +99,9 @@ impl<'a> Call<'a> {
             meta.left = left.unwrap_or_default();
             meta.remaining_nanos = u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX);
             meta.hello = client.connection.hello(satellite);
-            // In a recording every event says whose it is.
+            // In a recording every event says whose it is; only notes do not.
             let name = || meta.control.id(|| satellite.name(), method);
-            let named = satellite.has_course().then(name);
+            let named = (has_course && open.is_none()).then(name);
             match &mut meta.own {
                 Some(own) => (own.method, own.content, own.named) = (method, content, named),
                 own => {
@@ -113,7 +116,8 @@ impl<'a> Call<'a> {
         }
         let who = Who { satellite, control, meta };
         let mut call = Self { who, args: None, is_over: false };
-        let sent = open.and_then(|open| satellite.pass_open(open, || call.who.departure()));
+        let note = || call.who.note_of_departure();
+        let sent = open.and_then(|open| satellite.pass_open(open, || now.clock, note));
         if let Some(sent) = sent.filter(|sent| *sent != EventNumber::default()) {
             call.edit(|meta| meta.left.sent = sent);
         }
@@ -167,14 +171,12 @@ impl<'a> Call<'a> {
 
     /// It comes back, if nothing stands in its way and nobody wants to see it.
     #[inline]
-    pub(super) fn is_back_at_once(
-        &self,
-        passed: Passed,
-        returned: impl FnOnce() -> EventKind,
-    ) -> bool {
-        let open = self.who.satellite.open_at(self.who.method().groups);
+    pub(super) fn is_back_at_once(&self, passed: Passed, sent_as: impl FnOnce() -> SentAs) -> bool {
+        let (who, satellite) = (&self.who, self.who.satellite);
+        let open = satellite.open_at(who.method().groups);
         let open = open.filter(|open| open.delay == passed.delay);
-        open.is_some_and(|open| self.who.satellite.pass_open(open, returned).is_some())
+        let note = || who.note(Happens::ReturnArrived { sent_as: sent_as() });
+        open.is_some_and(|open| satellite.pass_open(open, || satellite.now(), note).is_some())
     }
 
     /// The same when it may.
@@ -257,6 +259,24 @@ impl Who<'_> {
     fn departure(&self) -> EventKind {
         let Own { method, content, .. } = self.own();
         EventKind::CallSent { call: self.id(), method: method.name.clone(), content: *content }
+    }
+
+    /// The same in short.
+    #[inline]
+    fn note_of_departure(&self) -> Note {
+        let Own { method, content, .. } = self.own();
+        self.note(Happens::CallSent { method: &method.name, content: *content })
+    }
+
+    /// What happens to it.
+    #[inline]
+    fn note(&self, what: Happens) -> Note {
+        let control = match &self.control {
+            Some(control) => control.who(),
+            // It began here, with this call.
+            None => self.meta.control.who(self.satellite.process(), self.method()),
+        };
+        Note { control, path: self.meta.path.clone(), what }
     }
 
     /// It comes back to its caller.

@@ -80,7 +80,7 @@ where
                 Poll::Ready(response) => {
                     let answer = client.meet(call, response);
                     let passed = call.who.is_back_with(&answer);
-                    if call.is_back_at_once(passed, || client.returned(call, &answer)) {
+                    if call.is_back_at_once(passed, || answer.sent_as()) {
                         call.is_over(passed);
                         return Poll::Ready(answer.outcome);
                     }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::{CallPath, ControlId, Delay, EventId, RealTime, VirtualTime};
+use ddbx_recording::{SentAs, Who};
 
 use super::HAS_SATELLITE;
 use crate::deadlines::{DEADLINE_DEFAULT, Now};
@@ -25,8 +26,6 @@ pub(crate) struct Newcomer {
     pub(crate) allowed: Duration,
     /// What that means, if nothing stands in its way.
     pub(crate) deadline: Option<Deadline>,
-    /// Its name, if somebody has asked for it.
-    pub(crate) named: Option<ControlId>,
     /// Where a call that was given its context finds it again.
     pub(crate) key: Key,
     /// When it came.
@@ -47,7 +46,6 @@ impl Newcomer {
             method: None,
             allowed: DEADLINE_DEFAULT,
             deadline: None,
-            named: None,
             key: Key::unique(satellite.new_strand()),
             since: satellite.now(),
             is_outside: false,
@@ -74,6 +72,17 @@ impl Origin {
         name.id(|| home.map_or_else(here, |home| process.controls().peer(*home)), method)
     }
 
+    /// The same in a note.
+    #[inline]
+    pub(crate) fn who(&self, process: &Process, method: &'static Method) -> Who {
+        let here = || process.satellite().expect(HAS_SATELLITE).process();
+        let (name, home) = match self {
+            Self::Called(meta) => (&meta.control, meta.stack.0.first()),
+            Self::Home(home) => (&home.name, None),
+        };
+        name.who(home.copied().unwrap_or_else(here), method)
+    }
+
     /// Which call of the control it is.
     pub(crate) fn call(&self) -> Option<&CallPath> {
         match self {
@@ -86,6 +95,14 @@ impl Origin {
     pub(crate) fn departure(&self, process: &Process) -> Option<EventId> {
         let Self::Called(meta) = self else { return None };
         process.controls().departure(meta.stack.top()?, meta.left.sent)
+    }
+
+    /// The same in a note.
+    #[inline]
+    pub(crate) fn sent_as(&self) -> SentAs {
+        let Self::Called(meta) = self else { return SentAs::default() };
+        let sent = |process| SentAs { process, number: meta.left.sent };
+        meta.stack.top().map(sent).unwrap_or_default()
     }
 }
 

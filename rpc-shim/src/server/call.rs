@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use ddbx_protocol::{
     CallId, ControlId, Delay, End as Side, EventKind, EventNumber, Gate, RpcEvent,
 };
+use ddbx_recording::{Happens, Note};
 use ddbx_satellite::driver::{Captured, Handle, Passed, Visit};
 use futures::future::{BoxFuture, Either};
 use serde::Serialize;
@@ -89,7 +90,7 @@ impl Call {
         let (control, satellite) = (&*self.0, self.satellite());
         let open = satellite.open_at(method(control).groups);
         let open = open.filter(|open| open.delay == control.delay())?;
-        satellite.pass_open(open, || returns(control))
+        satellite.pass_open(open, || satellite.now(), || note_of_return(control))
     }
 
     /// The same when it may.
@@ -186,6 +187,13 @@ fn returns(control: &Control) -> EventKind {
     EventKind::ReturnSent { call: call_id(control) }
 }
 
+/// The same in short.
+#[inline]
+fn note_of_return(control: &Control) -> Note {
+    let path = control.call().cloned().expect(CALLED);
+    Note { control: control.who(), path, what: Happens::ReturnSent }
+}
+
 fn cancelled(control: &Control) -> EventKind {
     EventKind::Cancelled { call: call_id(control), end: Side::Callee }
 }
@@ -200,4 +208,12 @@ pub(super) fn arrives(
     let call = CallId { control, path: origin.call().cloned().expect(CALLED) };
     let (method, sent_as) = (method.name.clone(), origin.departure(process));
     EventKind::CallArrived { call, method, sent_as }
+}
+
+/// The same in short.
+#[inline]
+pub(super) fn note_of_arrival(origin: &Origin, process: &Process, method: &'static Method) -> Note {
+    let path = origin.call().cloned().expect(CALLED);
+    let what = Happens::CallArrived { method: &method.name, sent_as: origin.sent_as() };
+    Note { control: origin.who(process, method), path, what }
 }

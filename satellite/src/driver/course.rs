@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use ddbx_protocol::{
-    CallPath, ChoiceName, ControlId, Delay, EventKind, EventNumber, Progress, RecordedSoFar,
+    CallPath, ChoiceName, ControlId, Delay, EventKind, EventNumber, ProcessIndex, ProcessName,
+    Progress, RecordedSoFar,
 };
 use ddbx_recording::{Choice, ChoiceValue, Entry, Moment, Payload};
 
@@ -101,6 +102,7 @@ impl Handle {
         let keeps_payloads = keeps_payloads && recorder.is_some() && replay.is_none();
         let course = Running { recorder, perturbation, replay, baton, keeps_payloads };
         let _ = self.0.course.set(course);
+        self.is_called(self.process(), &self.name());
         self.open(&self.lock());
         // From now on it is told how far the replay has come.
         let _ = self.0.wake.send(());
@@ -150,6 +152,13 @@ impl Handle {
     #[inline]
     pub(super) fn recorder(&self) -> Option<&Recorder> {
         self.0.course.get()?.recorder.as_ref()
+    }
+
+    /// What the events that are recorded call a process, this one included.
+    pub fn is_called(&self, process: ProcessIndex, name: &ProcessName) {
+        if let Some(recorder) = self.recorder() {
+            recorder.meet(process, name.clone());
+        }
     }
 
     /// Makes an event wait for a little while, if events are shaken.

@@ -10,6 +10,7 @@ use ddbx_protocol::{
     BreakpointId, Condition, ControlId, Delay, EventKind, EventNumber, Gate, RealTime, Stack,
     VirtualTime,
 };
+use ddbx_recording::Note;
 use futures::future::{BoxFuture, Either};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -107,10 +108,15 @@ impl Handle {
     /// An event passes that way: its number, which is 0 if nobody wants to know of it. None if
     /// it does not pass after all.
     #[inline]
-    pub fn pass_open(&self, open: Open, event: impl FnOnce() -> EventKind) -> Option<EventNumber> {
+    pub fn pass_open(
+        &self,
+        open: Open,
+        at: impl FnOnce() -> RealTime,
+        event: impl FnOnce() -> Note,
+    ) -> Option<EventNumber> {
         match open.is_noted {
             false => Some(EventNumber::default()),
-            true => self.recorder()?.note_in_time(self.now(), open.delay, event()),
+            true => self.recorder()?.note_in_time(at(), open.delay, event),
         }
     }
 

@@ -7,17 +7,18 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use ddbx_protocol::{
-    CallPath, ChoiceName, ControlId, Delay, EventId, EventKind, EventNumber, ProcessName, RealTime,
-    SessionName,
+    CallPath, ChoiceName, ControlId, Delay, EventId, EventKind, EventNumber, MethodName,
+    ProcessIndex, ProcessName, RealTime, SessionName,
 };
 use ddbx_recording::format::body::Encoder;
 use ddbx_recording::format::{
     BODY_BYTES_MAX, BlockKind, HEAD_BYTES, Header, SUM_BYTES, encode_block,
 };
 use ddbx_recording::{
-    Choice, ChoiceValue, Entry, Gap, Keep, Moment, NewProcess, Payload, ProcessManifest, Program,
-    Recording, Seal, SealedFile, Segment, SegmentReader, SessionManifest, Step, Why,
-    decode_manifest, encode_manifest, is_replayable, join, merged, verify,
+    Beginning, Choice, ChoiceValue, Entry, Gap, Happens, Keep, Moment, NewProcess, Note, Noted,
+    Payload, ProcessManifest, Program, Recording, Seal, SealedFile, Segment, SegmentReader, SentAs,
+    SessionManifest, Step, Who, Why, decode_manifest, encode_manifest, is_replayable, join, merged,
+    verify,
 };
 use tempfile::TempDir;
 
@@ -149,6 +150,10 @@ fn entries() -> Vec<Entry> {
 fn encoded(entries: &[Entry]) -> Vec<u8> {
     let mut encoder = Encoder::default();
     entries.iter().for_each(|entry| encoder.push(entry));
+    closed(encoder)
+}
+
+fn closed(mut encoder: Encoder) -> Vec<u8> {
     let mut block = Vec::new();
     encoder.close_block(0, &mut block);
     block[HEAD_BYTES..block.len() - SUM_BYTES].to_vec()
@@ -157,7 +162,31 @@ fn encoded(entries: &[Entry]) -> Vec<u8> {
 fn bodies() -> Vec<Vec<u8>> {
     let entries = entries();
     let pairs = entries.windows(2).map(encoded);
-    [encoded(&entries)].into_iter().chain(pairs).collect()
+    let notes = noted(&MethodName::new("Orders.place").expect("a name"), 3, 4);
+    [encoded(&entries), notes].into_iter().chain(pairs).collect()
+}
+
+/// So many controls that have begun with calls of this, each with notes of so many kinds.
+fn noted(method: &MethodName, controls: u64, kinds: usize) -> Vec<u8> {
+    let method: &'static MethodName = Box::leak(Box::new(method.clone()));
+    let (mut encoder, home) = (Encoder::default(), ProcessIndex(1));
+    encoder.meet(home, &ProcessName::new("p".repeat(128)).expect("a name"));
+    let sent_as = SentAs { process: home, number: EventNumber(2) };
+    let all = [
+        Happens::CallArrived { method, sent_as },
+        Happens::CallSent { method, content: 7 },
+        Happens::ReturnArrived { sent_as: SentAs::default() },
+        Happens::ReturnSent,
+    ];
+    let control = |nth| Who::Begun(Beginning { home, method, hash: nth, nth: nth as u32 });
+    let of = |nth| all[..kinds].iter().map(move |what| (control(nth), *what));
+    let notes = (0..controls).flat_map(of);
+    for (number, (control, what)) in (1..).zip(notes) {
+        let (at, number) = (RealTime::from_nanos(number as i64), EventNumber(number));
+        let note = Note { control, path: CallPath::root(1), what };
+        encoder.push_note(&Noted { number, at, delay: Delay::ZERO, note });
+    }
+    closed(encoder)
 }
 
 fn logs() -> Vec<Vec<u8>> {
@@ -180,9 +209,9 @@ fn heavy_bodies() -> Vec<Vec<u8>> {
     let long = "x".repeat(4_000);
     let many: Vec<_> = (0..8_000).map(|n| spawned(format!("{n:x}"))).collect();
     let alike: Vec<_> = (0..5_000).map(|n| spawned(format!("{long}{n:x}"))).collect();
-    [many, alike]
-        .map(|entries| {
-            let mut body = encoded(&entries);
+    let begun = noted(&MethodName::new("m".repeat(256)).expect("a name"), 3_000, 1);
+    [encoded(&many), encoded(&alike), begun]
+        .map(|mut body| {
             body.truncate(BODY_BYTES_MAX);
             body
         })

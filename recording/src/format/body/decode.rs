@@ -5,7 +5,7 @@ use ddbx_protocol::{
     EventNumber, MethodName, PointLabel, ProcessName, RealTime, Shared,
 };
 
-use super::{DELAY, JUMP, Memory, NEXT_CALL, OTHER_CALL, PAYLOAD, kind, slot};
+use super::{BEGUN, DELAY, JUMP, Memory, NEXT_CALL, OTHER_CALL, PAYLOAD, kind, slot};
 use crate::entry::{Choice, ChoiceValue, Entry, Gap, Moment, Payload, Why};
 use crate::format::names::Met;
 use crate::format::varint::Input;
@@ -158,7 +158,7 @@ impl Decoder {
         tag: u8,
         input: &mut Input<'_>,
     ) -> Result<(ControlId, Option<CallPath>), FormatError> {
-        let (number, control) = named(self.controls.get(input, 0)?)?;
+        let (number, control) = named(self.control_at(input, 0)?)?;
         let last = slot(&mut self.memory.calls, number);
         match (tag & (NEXT_CALL | OTHER_CALL), last.last_mut()) {
             (0, _) => {}
@@ -173,11 +173,34 @@ impl Decoder {
             }
             _ => return Err(FormatError::Content),
         }
-        Ok((control.clone(), CallPath::new(last)))
+        Ok((control, CallPath::new(last)))
+    }
+
+    /// A control, which may be defined by what it has begun with.
+    fn control_at(
+        &mut self,
+        input: &mut Input<'_>,
+        reserved: u64,
+    ) -> Result<Option<(usize, ControlId)>, FormatError> {
+        let Self { memory, processes, controls, methods, .. } = self;
+        let mut is_made = false;
+        let found = controls.get_or_make(input, reserved, |input| {
+            is_made = true;
+            let home = named(processes.get(input, 0)?)?.1;
+            let method = named(methods.get(input, 0)?)?.1;
+            let hash = u64::from_le_bytes(input.array()?);
+            let nth = u32::try_from(input.number()?).map_err(|_| FormatError::Content)?;
+            Ok(ControlId::of_call(home, method, hash, nth))
+        })?;
+        let Some((number, control)) = found else { return Ok(None) };
+        if is_made {
+            slot(&mut memory.calls, number).extend_from_slice(&BEGUN);
+        }
+        Ok(Some((number, control.clone())))
     }
 
     fn perhaps(&mut self, input: &mut Input<'_>) -> Result<Option<ControlId>, FormatError> {
-        Ok(self.controls.get(input, 1)?.map(|(_, control)| control.clone()))
+        Ok(self.control_at(input, 1)?.map(|(_, control)| control))
     }
 
     fn departure(&mut self, input: &mut Input<'_>) -> Result<Option<EventId>, FormatError> {
@@ -196,7 +219,7 @@ impl Decoder {
     }
 
     fn control(&mut self, input: &mut Input<'_>) -> Result<ControlId, FormatError> {
-        Ok(named(self.controls.get(input, 0)?)?.1.clone())
+        Ok(named(self.control_at(input, 0)?)?.1)
     }
 
     fn method(&mut self, input: &mut Input<'_>) -> Result<MethodName, FormatError> {

@@ -1,14 +1,19 @@
 //! Entries to bytes.
 
 use ddbx_protocol::{
-    CallId, CallPath, ChoiceName, ConnectionId, ControlId, End, EventId, EventKind, EventNumber,
-    MethodName, PointLabel, ProcessName, Shared,
+    CallId, CallPath, ChoiceName, ConnectionId, ControlId, Delay, End, EventId, EventKind,
+    EventNumber, MethodName, PointLabel, ProcessName, RealTime, Shared,
 };
 
+use super::begun::Begun;
+use super::peers::Peers;
 use super::{BODY_BYTES_FULL, DELAY, JUMP, Memory, NEXT_CALL, OTHER_CALL, PAYLOAD, kind, slot};
 use crate::entry::{Entry, Moment, Why};
 use crate::format::names::Defined;
+use crate::format::varint::{Few, Out as _};
 use crate::format::{BlockKind, encode_block, varint};
+
+mod notes;
 
 /// The writer's side: one open block.
 #[derive(Debug, Default)]
@@ -22,18 +27,21 @@ pub struct Encoder {
     methods: Defined<MethodName>,
     labels: Defined<PointLabel>,
     choices: Defined<ChoiceName>,
+    /// Those of the controls that notes do not name.
+    begun: Begun,
+    /// The processes that notes do not name.
+    peers: Peers,
+    /// The method of the last note that had one, with its number.
+    last_method: Option<(&'static MethodName, usize)>,
 }
 
 impl Encoder {
     /// Adds an entry to the open block.
     pub fn push(&mut self, entry: &Entry) {
-        if self.body.is_empty() {
-            self.first = match entry {
-                Entry::Event(moment) => moment.number,
-                Entry::Choice(_) | Entry::Gap(_) => EventNumber(self.memory.number.wrapping_add(1)),
-            };
-            self.memory.number = self.first.0.wrapping_sub(1);
-        }
+        self.begin_entry(match entry {
+            Entry::Event(moment) => Some(moment.number),
+            Entry::Choice(_) | Entry::Gap(_) => None,
+        });
         match entry {
             Entry::Event(moment) => self.event(moment),
             Entry::Choice(choice) => {
@@ -63,6 +71,7 @@ impl Encoder {
     }
 
     /// Whether the open block must be closed before the next entry.
+    #[inline]
     pub fn is_full(&self) -> bool {
         self.body.len() >= BODY_BYTES_FULL || self.names_are_full()
     }
@@ -92,6 +101,9 @@ impl Encoder {
         self.methods.clear();
         self.labels.clear();
         self.choices.clear();
+        self.begun.clear();
+        self.peers.forget_numbers();
+        self.last_method = None;
     }
 
     /// The number that the next event has, if none is missing.
@@ -99,6 +111,7 @@ impl Encoder {
         EventNumber(self.memory.number.wrapping_add(1))
     }
 
+    #[inline]
     fn names_are_full(&self) -> bool {
         self.processes.is_full()
             || self.controls.is_full()
@@ -107,23 +120,47 @@ impl Encoder {
             || self.choices.is_full()
     }
 
-    fn event(&mut self, moment: &Moment) {
-        let tag_at = self.body.len();
-        let mut tag = tag_of(&moment.kind);
-        self.body.push(tag);
-        let (number, delay) = (moment.number.0, moment.delay.as_nanos());
-        let at = moment.at.as_nanos() as u64;
+    /// An entry is about to be added: an event with this number, or something else.
+    #[inline]
+    fn begin_entry(&mut self, number: Option<EventNumber>) {
+        if self.body.is_empty() {
+            self.first = number.unwrap_or_else(|| self.next());
+            self.memory.number = self.first.0.wrapping_sub(1);
+        }
+    }
+
+    /// Puts what every event has. Returns its tag, as far as it is known.
+    #[inline]
+    fn begin_event(
+        &mut self,
+        out: &mut Few,
+        kind: u8,
+        number: EventNumber,
+        at: RealTime,
+        delay: Delay,
+    ) -> u8 {
+        let mut tag = kind;
+        out.byte(tag);
+        let (number, at, delay) = (number.0, at.as_nanos() as u64, delay.as_nanos());
         if number != self.memory.number.wrapping_add(1) {
             tag |= JUMP;
-            varint::put_difference(&mut self.body, self.memory.number, number);
+            varint::put_difference(out, self.memory.number, number);
         }
-        varint::put_difference(&mut self.body, self.memory.at, at);
+        varint::put_difference(out, self.memory.at, at);
         if delay != self.memory.delay {
             tag |= DELAY;
-            varint::put_difference(&mut self.body, self.memory.delay, delay);
+            varint::put_difference(out, self.memory.delay, delay);
         }
         (self.memory.number, self.memory.at, self.memory.delay) = (number, at, delay);
-        match &moment.kind {
+        tag
+    }
+
+    fn event(&mut self, moment: &Moment) {
+        let Moment { number, at, delay, kind, payload } = moment;
+        let (tag_at, mut few) = (self.body.len(), Few::default());
+        let mut tag = self.begin_event(&mut few, tag_of(kind), *number, *at, *delay);
+        few.go(&mut self.body);
+        match kind {
             EventKind::CallSent { call, method, content } => {
                 tag |= self.call(call);
                 self.methods.put(&mut self.body, method, 0);
@@ -147,11 +184,11 @@ impl Encoder {
                 });
             }
             EventKind::Spawned { control, by } => {
-                self.controls.put(&mut self.body, control, 0);
+                self.control(control, 0);
                 self.perhaps(by.as_ref());
             }
             EventKind::Ended { control } => {
-                self.controls.put(&mut self.body, control, 0);
+                self.control(control, 0);
             }
             EventKind::Point { control, call, label } => {
                 tag |= self.frame(control, call.as_ref());
@@ -183,7 +220,7 @@ impl Encoder {
             }
         }
         self.body[tag_at] = tag;
-        if let Some(payload) = &moment.payload {
+        if let Some(payload) = payload {
             self.body.push(PAYLOAD);
             varint::put(&mut self.body, payload.bytes());
             varint::put(&mut self.body, payload.text().len() as u64);
@@ -198,13 +235,51 @@ impl Encoder {
 
     /// A control, and the call that it handles, or makes. Returns what the tag says.
     fn frame(&mut self, control: &ControlId, call: Option<&CallPath>) -> u8 {
-        let control = self.controls.put(&mut self.body, control, 0);
+        let control = self.control(control, 0);
         let path = call.map_or(&[][..], CallPath::numbers);
+        self.usual_path(control, path).unwrap_or_else(|| self.path(control, path))
+    }
+
+    /// A control by its name, which it may also have been given by what it has begun with.
+    /// Returns its number.
+    fn control(&mut self, control: &ControlId, reserved: u64) -> usize {
+        let Self { body, controls, begun, peers, .. } = self;
+        if let Some(number) = controls.find(control) {
+            return controls.put_again(body, number, reserved);
+        }
+        let begun = begun
+            .named(control.as_str(), |beginning, home| peers.name(beginning.home).as_str() == home);
+        match begun {
+            Some(number) => {
+                controls.is_defined(control, number);
+                controls.put_again(body, number, reserved)
+            }
+            None => controls.define(body, control, reserved),
+        }
+    }
+
+    /// Which call of the control with this number it is, if that is the last or the next one,
+    /// and where most are made: what the tag says.
+    #[inline]
+    fn usual_path(&mut self, control: usize, path: &[u32]) -> Option<u8> {
+        let last = slot(&mut self.memory.calls, control);
+        match (path, &mut last[..]) {
+            ([number], [last]) if number == last => Some(0),
+            ([number], [last]) if *number == last.wrapping_add(1) => {
+                *last = *number;
+                Some(NEXT_CALL)
+            }
+            _ => None,
+        }
+    }
+
+    /// The same of any call.
+    fn path(&mut self, control: usize, path: &[u32]) -> u8 {
         let last = slot(&mut self.memory.calls, control);
         let same = path.iter().zip(last.iter()).take_while(|(a, b)| a == b).count();
         let (rest, before) = (&path[same..], &last[same..]);
         let tag = match (rest, before) {
-            ([], []) => 0,
+            ([], []) => return 0,
             ([number], [one_less]) if *number == one_less.wrapping_add(1) => NEXT_CALL,
             _ => {
                 varint::put(&mut self.body, same as u64);
@@ -214,13 +289,13 @@ impl Encoder {
             }
         };
         last.truncate(same);
-        last.extend(rest);
+        last.extend_from_slice(rest);
         tag
     }
 
     fn perhaps(&mut self, control: Option<&ControlId>) {
         match control {
-            Some(control) => _ = self.controls.put(&mut self.body, control, 1),
+            Some(control) => _ = self.control(control, 1),
             None => self.body.push(0),
         }
     }

@@ -1,0 +1,141 @@
+//! Notes to bytes: the same as the events that they are in full, without making those.
+
+use std::ptr;
+
+use ddbx_protocol::bounded::Short;
+use ddbx_protocol::{ControlId, MethodName, ProcessIndex, ProcessName};
+
+use super::Encoder;
+use crate::format::body::{BEGUN, kind, slot};
+use crate::format::varint::{self, Few, Out as _};
+use crate::note::{Beginning, Happens, Noted, SentAs, Who};
+
+/// What the name of a control that has begun with a call has beside the name of the method, at
+/// most: that of its home, and digits.
+const MORE_BYTES: usize = 128 + 29;
+
+impl Encoder {
+    /// Adds a note to the open block. Mostly all that it names was named before, so a few bytes
+    /// say it; what is not goes into the block at once, and they before it.
+    pub fn push_note(&mut self, noted: &Noted) {
+        let Noted { number, at, delay, note } = noted;
+        self.begin_entry(Some(*number));
+        let kind = match note.what {
+            Happens::CallSent { .. } => kind::CALL_SENT,
+            Happens::CallArrived { .. } => kind::CALL_ARRIVED,
+            Happens::ReturnSent => kind::RETURN_SENT,
+            Happens::ReturnArrived { .. } => kind::RETURN_ARRIVED,
+        };
+        let (tag_at, mut few) = (self.body.len(), Few::default());
+        let tag = self.begin_event(&mut few, kind, *number, *at, *delay);
+        let control = match &note.control {
+            Who::Named(name) => self.named(&mut few, name),
+            Who::Begun(beginning) => self.begun(&mut few, beginning),
+        };
+        let path = note.path.numbers();
+        let which = self.usual_path(control, path).unwrap_or_else(|| {
+            few.go(&mut self.body);
+            self.path(control, path)
+        });
+        match note.what {
+            Happens::CallSent { method, content } => {
+                self.method(&mut few, method);
+                few.extend(content.to_le_bytes());
+            }
+            Happens::CallArrived { method, sent_as } => {
+                self.method(&mut few, method);
+                self.sent_as(&mut few, sent_as);
+            }
+            Happens::ReturnSent => {}
+            Happens::ReturnArrived { sent_as } => self.sent_as(&mut few, sent_as),
+        }
+        few.go(&mut self.body);
+        self.body[tag_at] = tag | which;
+    }
+
+    /// From now on a process that notes name by its number has this name.
+    pub fn meet(&mut self, process: ProcessIndex, name: &ProcessName) {
+        if self.peers.meet(process, name) {
+            // Whoever has begun there has another name, too.
+            self.begun.clear();
+        }
+    }
+
+    #[inline]
+    fn named(&mut self, few: &mut Few, name: &ControlId) -> usize {
+        match self.controls.find(name) {
+            Some(number) => self.controls.put_again(few, number, 0),
+            None => self.named_anew(few, name),
+        }
+    }
+
+    #[cold]
+    fn named_anew(&mut self, few: &mut Few, name: &ControlId) -> usize {
+        few.go(&mut self.body);
+        self.control(name, 0)
+    }
+
+    #[inline]
+    fn begun(&mut self, few: &mut Few, beginning: &Beginning) -> usize {
+        if let Some(number) = self.begun.find(beginning) {
+            return self.controls.put_again(few, number, 0);
+        }
+        let Beginning { home, method, hash, nth } = *beginning;
+        let number = self.controls.define_made(few, MORE_BYTES + method.as_str().len());
+        self.process(few, home, 0);
+        self.method(few, method);
+        few.extend(hash.to_le_bytes());
+        varint::put(few, u64::from(nth));
+        let (calls, begun) = (&mut self.memory.calls, Short::from_slice(&BEGUN));
+        match calls.len() == number {
+            true => calls.push(begun),
+            false => *slot(calls, number) = begun,
+        }
+        self.begun.is_defined(*beginning, number);
+        number
+    }
+
+    #[inline]
+    fn method(&mut self, few: &mut Few, method: &'static MethodName) {
+        // One event after the other is mostly about the same.
+        match self.last_method {
+            Some((last, number)) if ptr::eq(last, method) => {
+                self.methods.put_again(few, number, 0);
+            }
+            _ => self.another_method(few, method),
+        }
+    }
+
+    #[cold]
+    fn another_method(&mut self, few: &mut Few, method: &'static MethodName) {
+        few.go(&mut self.body);
+        let number = self.methods.put(&mut self.body, method, 0);
+        self.last_method = Some((method, number));
+    }
+
+    #[inline]
+    fn process(&mut self, few: &mut Few, process: ProcessIndex, reserved: u64) -> usize {
+        match self.peers.number(process) {
+            Some(number) => self.processes.put_again(few, number, reserved),
+            None => self.another_process(few, process, reserved),
+        }
+    }
+
+    #[cold]
+    fn another_process(&mut self, few: &mut Few, process: ProcessIndex, reserved: u64) -> usize {
+        few.go(&mut self.body);
+        let name = self.peers.name(process);
+        let number = self.processes.put(&mut self.body, &name, reserved);
+        self.peers.has_number(process, number);
+        number
+    }
+
+    #[inline]
+    fn sent_as(&mut self, few: &mut Few, sent_as: SentAs) {
+        let Some(process) = sent_as.process() else { return few.byte(0) };
+        let process = self.process(few, process, 1);
+        let last = slot(&mut self.memory.departures, process);
+        varint::put_difference(few, *last, sent_as.number.0);
+        *last = sent_as.number.0;
+    }
+}
