@@ -78,7 +78,7 @@ type Children = BTreeMap<String, u32>;
 
 impl Control {
     /// It is in the process as long as what this returns.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin(new: Newcomer) -> Present {
         let (seat, key) = (new.process.controls().seats.free(), new.key);
         let control = seat.take(new);
@@ -86,8 +86,9 @@ impl Control {
         Present { control: Some(control), seat: Some(seat) }
     }
 
-    /// Somebody takes the room.
-    #[inline]
+    /// Somebody takes the room. (Always in place: what a newcomer is made of would be moved
+    /// about otherwise.)
+    #[inline(always)]
     pub(crate) fn enter(&mut self, new: Newcomer) {
         // Each has a number of its own; the room's first one is counted, the others follow.
         self.strand = match self.strand {

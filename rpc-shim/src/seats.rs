@@ -117,20 +117,23 @@ impl Seats {
 impl Seat {
     /// Somebody takes it. From now on that one is seen by whoever looks at all seats; and
     /// whoever has looked before has said why before, so it sees that.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&self, new: Newcomer) -> Arc<Control> {
         let mut seated = self.lock();
         match Arc::get_mut(&mut seated.control) {
             Some(room) => room.enter(new),
-            None => {
-                // Whoever has looked at the last one is not done yet.
-                let mut room = Control::default();
-                room.enter(new);
-                seated.control = Arc::new(room);
-            }
+            None => seated.control = Self::another(new),
         }
         seated.is_present = true;
         seated.control.clone()
+    }
+
+    /// Whoever has looked at the last one is not done yet.
+    #[cold]
+    fn another(new: Newcomer) -> Arc<Control> {
+        let mut room = Control::default();
+        room.enter(new);
+        Arc::new(room)
     }
 
     /// A control leaves: its room is kept if nobody else still needs what is in it, which

@@ -1,8 +1,5 @@
 //! Timers on the clocks of controls: deadlines, sleeps, leases.
 
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use ddbx_protocol::session::HEARTBEAT;
@@ -85,21 +82,6 @@ impl Drop for SetAlarm<'_> {
     fn drop(&mut self) {
         self.0.unset();
     }
-}
-
-/// What a future comes to before an alarm rings. Then, and in a replay, there is more to it:
-/// see [`Armed::fired`].
-pub fn before<'a, F: Future>(
-    alarm: Option<&'a SetAlarm<'_>>,
-    mut future: Pin<&'a mut F>,
-) -> impl Future<Output = Option<F::Output>> + use<'a, F> {
-    poll_fn(move |context| {
-        let Some(SetAlarm(alarm)) = alarm else { return Poll::Ready(None) };
-        match future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending => alarm.poll_rang(context).map(|()| None),
-        }
-    })
 }
 
 /// A timer that is running.
