@@ -18,7 +18,7 @@ use tarpc::client::{Channel, RpcError};
 use tarpc::{RequestName, ServerError, context};
 
 use crate::connection::Connection;
-use crate::envelope::{ResponseMeta, Traced, TracedRequest, TracedResponse};
+use crate::envelope::{ResponseMeta, Timed, Traced, TracedRequest, TracedResponse};
 use crate::pool::Room;
 use crate::process::Process;
 use crate::server::is_deadline;
@@ -155,7 +155,7 @@ where
         self.connection.answered(&response);
         let (said, outcome) = match response {
             Ok(Traced::Plain(body)) => (Said::Nothing, Ok(body)),
-            Ok(Traced::Timed((delay, body))) => (Said::Delay(delay), Ok(body)),
+            Ok(Traced::Timed(Timed { body, delay })) => (Said::Delay(delay), Ok(body)),
             Ok(Traced::With(message)) => {
                 let (meta, body) = message.into_inner();
                 (Said::All(meta), Ok(body))

@@ -52,7 +52,17 @@ pub enum Traced<M: 'static, T: 'static, D> {
 /// A request with what is added to it.
 pub type TracedRequest<Req> = Traced<Shared<RequestMeta>, Req, Never>;
 /// A response with what is added to it.
-pub type TracedResponse<Resp> = Traced<ResponseMeta, Resp, (Delay, Resp)>;
+pub type TracedResponse<Resp> = Traced<ResponseMeta, Resp, Timed<Resp>>;
+
+/// A response and the delay with which it comes. In this order: what the values of a response
+/// leave unused at its beginning tells the variants of its envelope apart, for which no more room
+/// is needed then.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[repr(C)]
+pub struct Timed<T> {
+    pub(crate) body: T,
+    pub(crate) delay: Delay,
+}
 
 /// What is never said.
 #[derive(Clone, Copy, Debug)]

@@ -16,7 +16,7 @@ use super::handling::Ended;
 use crate::capture;
 use crate::control::{Control, Deadline, Origin, Present, as_control};
 use crate::deadlines::Now;
-use crate::envelope::{ResponseMeta, Traced, TracedResponse};
+use crate::envelope::{ResponseMeta, Timed, Traced, TracedResponse};
 use crate::methods::Method;
 use crate::pool::Room;
 use crate::process::Process;
@@ -163,7 +163,7 @@ impl Call {
         let (is_free, from) = (control.is_free(), satellite.process());
         let meta = ResponseMeta { delay, is_free, from, sent, name };
         match outcome {
-            Ok(response) if meta.is_short() => Traced::Timed((delay, response)),
+            Ok(response) if meta.is_short() => Traced::Timed(Timed { body: response, delay }),
             Ok(response) => Traced::With(Room::new((meta, response))),
             Err(error) => Traced::Failed(Box::new((meta, error))),
         }

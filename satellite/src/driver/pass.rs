@@ -116,8 +116,19 @@ impl Handle {
     ) -> Option<EventNumber> {
         match open.is_noted {
             false => Some(EventNumber::default()),
-            true => self.recorder()?.note_in_time(at(), open.delay, event),
+            true => self.note_open(open.delay, at, event),
         }
+    }
+
+    /// Apart, so that what nobody records does not come with all that this takes.
+    #[inline(never)]
+    fn note_open(
+        &self,
+        delay: Delay,
+        at: impl FnOnce() -> RealTime,
+        event: impl FnOnce() -> Note,
+    ) -> Option<EventNumber> {
+        self.recorder()?.note_in_time(at(), delay, event)
     }
 
     /// A strand comes to a gate. What a breakpoint would see is captured now, and
