@@ -118,7 +118,7 @@ impl Call {
     }
 
     /// Its deadline passes; or, in a replay, it is given up where it was.
-    pub(super) fn ends_otherwise(&self) -> BoxFuture<'static, Ended> {
+    pub(super) fn expires(&self) -> BoxFuture<'static, Ended> {
         let control = Arc::clone(&self.0);
         Box::pin(async move {
             let (satellite, control) = (control.satellite(), &*control);
@@ -130,17 +130,17 @@ impl Call {
             };
             let expires =
                 || EventKind::DeadlineExpired { call: call_id(control), end: Side::Callee };
-            let expired = async {
-                let delay = deadline.fired(expires).await;
-                let sent = satellite.happens(delay, || returns(control)).await;
-                Ended::Expired(delay, sent)
-            };
-            let given_up = satellite.brought_about(control.delay(), || cancelled(control));
-            tokio::select! {
-                biased;
-                expired = expired => expired,
-                () = given_up, if satellite.is_replay() => Ended::GivenUp(control.delay()),
-            }
+            let expired = async { Ended::Expired(deadline.fired(expires).await) };
+            or_is_given_up(control, expired).await
+        })
+    }
+
+    /// Its deadline has passed: a response that says so leaves; or the same.
+    pub(super) fn says_so(&self, delay: Delay) -> BoxFuture<'static, Ended> {
+        let control = Arc::clone(&self.0);
+        Box::pin(async move {
+            let leaves = control.satellite().happens(delay, || returns(&control));
+            or_is_given_up(&control, async { Ended::SaidSo(delay, leaves.await) }).await
         })
     }
 
@@ -167,6 +167,17 @@ impl Call {
             Ok(response) => Traced::With(Room::new((meta, response))),
             Err(error) => Traced::Failed(Box::new((meta, error))),
         }
+    }
+}
+
+/// In a replay a call is given up where it was.
+async fn or_is_given_up(control: &Control, ends: impl Future<Output = Ended>) -> Ended {
+    let satellite = control.satellite();
+    let given_up = satellite.brought_about(control.delay(), || cancelled(control));
+    tokio::select! {
+        biased;
+        ended = ends => ended,
+        () = given_up, if satellite.is_replay() => Ended::GivenUp(control.delay()),
     }
 }
 

@@ -51,6 +51,8 @@ struct Rest<T> {
     leaving: Option<Leaving<T>>,
     /// What ends it if that comes first, its deadline above all.
     otherwise: BoxFuture<'static, Ended>,
+    /// Its deadline has passed: the handler does not go on, and nothing of it leaves.
+    is_too_late: bool,
 }
 
 /// A response that leaves when it may.
@@ -59,10 +61,12 @@ struct Leaving<T> {
     leaves: BoxFuture<'static, (Passed, EventNumber)>,
 }
 
-/// How a call has ended before its response could leave.
+/// How a call ends before its response can leave.
 pub(super) enum Ended {
-    /// Its deadline has passed, and a response that says so has left.
-    Expired(Delay, EventNumber),
+    /// Its deadline has passed.
+    Expired(Delay),
+    /// And the response that says so has left.
+    SaidSo(Delay, EventNumber),
     /// In a replay: it is given up where it was.
     GivenUp(Delay),
 }
@@ -119,7 +123,8 @@ impl<T: Serialize + 'static, F: Future<Output = Outcome<T>>> Future for Handling
 
 impl<T: Serialize + 'static> Rest<T> {
     fn of(call: &Call) -> Box<Self> {
-        Box::new(Self { leaving: None, otherwise: call.ends_otherwise() })
+        let otherwise = call.expires();
+        Box::new(Self { leaving: None, otherwise, is_too_late: false })
     }
 
     fn leave(&mut self, call: &Call, outcome: Outcome<T>) {
@@ -135,7 +140,8 @@ impl<T: Serialize + 'static> Rest<T> {
         handler: Pin<&mut F>,
         context: &mut Context<'_>,
     ) -> Poll<(Outcome<T>, Delay, EventNumber)> {
-        if self.leaving.is_none()
+        if !self.is_too_late
+            && self.leaving.is_none()
             && let Poll::Ready(outcome) = call.as_control(|| handler.poll(context))
         {
             self.leave(call, outcome);
@@ -146,14 +152,23 @@ impl<T: Serialize + 'static> Rest<T> {
         {
             return Poll::Ready((leaving.outcome, passed.delay, sent));
         }
-        self.otherwise.as_mut().poll(context).map(|how| match how {
-            Ended::Expired(delay, sent) => {
-                (Err(ended(io::ErrorKind::TimedOut, DEADLINE)), delay, sent)
-            }
-            Ended::GivenUp(delay) => {
-                (Err(ended(io::ErrorKind::Interrupted, CANCELLED)), delay, EventNumber(0))
-            }
-        })
+        loop {
+            let (why, text, delay, sent) = match ready!(self.otherwise.as_mut().poll(context)) {
+                Ended::Expired(delay) => {
+                    // Both responses would be the same event of a recording: so the handler's
+                    // must have gone when the other one comes.
+                    self.leaving = None;
+                    self.is_too_late = true;
+                    self.otherwise = call.says_so(delay);
+                    continue;
+                }
+                Ended::SaidSo(delay, sent) => (io::ErrorKind::TimedOut, DEADLINE, delay, sent),
+                Ended::GivenUp(delay) => {
+                    (io::ErrorKind::Interrupted, CANCELLED, delay, EventNumber(0))
+                }
+            };
+            return Poll::Ready((Err(ended(why, text)), delay, sent));
+        }
     }
 }
 
