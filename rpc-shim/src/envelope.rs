@@ -216,3 +216,29 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As tarpc makes them of two methods.
+    #[expect(dead_code, reason = "only their size is of interest")]
+    enum Asked {
+        Echo(u64),
+        Put(String),
+    }
+    #[expect(dead_code, reason = "only their size is of interest")]
+    enum Answered {
+        Echo(u64),
+        Put(u64),
+    }
+
+    #[test]
+    fn an_envelope_takes_little_room() {
+        assert_eq!(size_of::<TracedRequest<Asked>>(), size_of::<Asked>());
+        assert!(size_of::<TracedResponse<Answered>>() <= size_of::<Answered>() + 8);
+        // Also of values that leave nothing unused.
+        assert!(size_of::<TracedRequest<[u64; 3]>>() <= size_of::<[u64; 3]>() + 16);
+        assert!(size_of::<TracedResponse<[u64; 3]>>() <= size_of::<[u64; 3]>() + 16);
+    }
+}

@@ -97,23 +97,20 @@ impl<T: Serialize + 'static, F: Future<Output = Outcome<T>>> Future for Handling
         let Some(call) = this.call else {
             return handler.poll(context).map(|outcome| outcome.map(Traced::Plain));
         };
-        if this.rest.is_none() {
-            match call.as_control(|| handler.as_mut().poll(context)) {
-                Poll::Ready(outcome) => match call.leaves_at_once() {
-                    Some(sent) => {
-                        let response = call.answer(outcome, call.delay(), sent);
-                        call.as_control(|| this.handler.set(None));
-                        *this.call = None;
-                        return Poll::Ready(Ok(response));
-                    }
-                    None => this.rest.insert(Rest::of(call)).leave(call, outcome),
-                },
-                // Many handlers do not come here: for them no alarm has to be set.
-                Poll::Pending => ready!(call.poll_alarm(context)),
+        let (outcome, delay, sent) = 'ended: {
+            if this.rest.is_none() {
+                match call.as_control(|| handler.as_mut().poll(context)) {
+                    Poll::Ready(outcome) => match call.leaves_at_once() {
+                        Some(sent) => break 'ended (outcome, call.delay(), sent),
+                        None => this.rest.insert(Rest::of(call)).leave(call, outcome),
+                    },
+                    // Many handlers do not come here: for them no alarm has to be set.
+                    Poll::Pending => ready!(call.poll_alarm(context)),
+                }
             }
-        }
-        let rest = this.rest.get_or_insert_with(|| Rest::of(call));
-        let (outcome, delay, sent) = ready!(rest.poll(call, handler, context));
+            let rest = this.rest.get_or_insert_with(|| Rest::of(call));
+            ready!(rest.poll(call, handler, context))
+        };
         let response = call.answer(outcome, delay, sent);
         call.as_control(|| this.handler.set(None));
         *this.call = None;
