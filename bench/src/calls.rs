@@ -4,17 +4,27 @@
 //! slower meanwhile is slower for all; a second bare one shows what chance does. Each
 //! variant is compared with bare calls of its own shape: a task of its own makes calls
 //! cheaper than the runtime's first future does.
+//!
+//! Where things happen to lie in memory makes more of a difference than some of what is
+//! measured, and in one process that stays as it is: so many processes measure, one after
+//! the other, and what each of them found counts once.
 
+use std::io;
+use std::process::Stdio;
 use std::time::Instant;
 
 use clap::ValueEnum;
 use ddbx::Process;
+use serde::{Deserialize, Serialize};
 use tarpc::client::stub::Stub;
 use tarpc::context::Context;
 use tarpc::{client, context};
+use tokio::io::duplex;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::again::again;
 use crate::peers::server::execute;
+use crate::peers::transport::framed;
 use crate::stats::{Spread, median};
 use crate::verdict::{Verdict, at_most, known, report};
 
@@ -22,10 +32,14 @@ mod instructions;
 
 pub use instructions::{CountArgs, count};
 
-const WINDOWS: usize = 100;
+const PROCESSES: usize = 21;
+const WINDOWS: usize = 12;
 const CALLS: u32 = 1_000;
 /// Until pools are filled and tables have grown.
 const WARM_UP: u32 = 5_000;
+
+/// More than all calls that are made at a time.
+const PIPE_BYTES: usize = 64 * 1024;
 
 const ALONE_NANOS_MAX: f64 = 100.0;
 const ATTACHED_NANOS_MAX: f64 = 500.0;
@@ -62,6 +76,12 @@ enum Variant {
     BareInTask,
     /// In a session, nobody held; calls come from a control, which is a task
     ByControl,
+    /// tarpc without anything; messages are bytes on their way
+    BareAsBytes,
+    /// Wrapped, without a session; the same
+    AloneAsBytes,
+    /// In a session, nobody held; the same
+    AttachedAsBytes,
     /// Recorded, as the environment says; calls come from outside
     Recorded,
 }
@@ -72,16 +92,38 @@ impl Variant {
         match self {
             Self::Bare | Self::Again | Self::Alone | Self::Attached | Self::Recorded => Self::Bare,
             Self::BareInTask | Self::ByControl => Self::BareInTask,
+            Self::BareAsBytes | Self::AloneAsBytes | Self::AttachedAsBytes => Self::BareAsBytes,
         }
+    }
+
+    /// Those that can be measured in a process in which nothing is recorded.
+    fn timed() -> impl Iterator<Item = Self> {
+        Self::value_variants().iter().copied().filter(|variant| *variant != Self::Recorded)
+    }
+
+    /// Which of these.
+    fn place(self) -> usize {
+        Self::timed().position(|timed| timed == self).expect("it is timed")
     }
 }
 
 /// A channel to a service.
 macro_rules! connect {
-    ($service:expr) => {{
-        let (near, far) = tarpc::transport::channel::unbounded();
+    ($service:expr) => {
+        connect!(tarpc::transport::channel::unbounded(), $service)
+    };
+    ($ends:expr, $service:expr) => {{
+        let (near, far) = $ends;
         execute!(far, $service);
         client::new(client::Config::default(), near).spawn()
+    }};
+}
+
+/// The same, but messages are bytes on their way.
+macro_rules! connect_as_bytes {
+    ($service:expr) => {{
+        let (near, far) = duplex(PIPE_BYTES);
+        connect!((framed(near), framed(far)), $service)
     }};
 }
 
@@ -92,6 +134,9 @@ struct Clients {
     alone: EchoClient<ddbx::Client<EchoRequest, EchoResponse>>,
     attached: EchoClient<ddbx::Client<EchoRequest, EchoResponse>>,
     recorded: EchoClient<ddbx::Client<EchoRequest, EchoResponse>>,
+    bare_as_bytes: EchoClient,
+    alone_as_bytes: EchoClient<ddbx::Client<EchoRequest, EchoResponse>>,
+    attached_as_bytes: EchoClient<ddbx::Client<EchoRequest, EchoResponse>>,
     caller: Process,
     _session: ddbx::test::Session,
 }
@@ -102,6 +147,8 @@ impl Clients {
         let process = Process::without_session("alone");
         let (caller, callee) = (session.process("caller"), session.process("callee"));
         let attached = connect!(callee.serve(Server.serve()));
+        let attached_as_bytes = connect_as_bytes!(callee.serve(Server.serve()));
+        let alone_as_bytes = connect_as_bytes!(process.serve(Server.serve()));
         let (recorded, answering) = (ddbx::init("recorded"), ddbx::init("answering"));
         Self {
             bare: EchoClient::from(connect!(Server.serve())),
@@ -109,6 +156,9 @@ impl Clients {
             alone: EchoClient::from(process.client(connect!(process.serve(Server.serve())))),
             attached: EchoClient::from(caller.client(attached)),
             recorded: EchoClient::from(recorded.client(connect!(answering.serve(Server.serve())))),
+            bare_as_bytes: EchoClient::from(connect_as_bytes!(Server.serve())),
+            alone_as_bytes: EchoClient::from(process.client(alone_as_bytes)),
+            attached_as_bytes: EchoClient::from(caller.client(attached_as_bytes)),
             caller,
             _session: session,
         }
@@ -121,6 +171,9 @@ impl Clients {
             Variant::Alone => call(&self.alone, calls).await,
             Variant::Attached => call(&self.attached, calls).await,
             Variant::Recorded => call(&self.recorded, calls).await,
+            Variant::BareAsBytes => call(&self.bare_as_bytes, calls).await,
+            Variant::AloneAsBytes => call(&self.alone_as_bytes, calls).await,
+            Variant::AttachedAsBytes => call(&self.attached_as_bytes, calls).await,
             Variant::BareInTask => {
                 let client = self.bare.clone();
                 let calls = async move { call(&client, calls).await };
@@ -153,49 +206,90 @@ where
 
 /// Prints what is added to a call; true if the goals are met.
 pub fn run(json: bool) -> bool {
+    let mut verdicts = match nanoseconds() {
+        Ok(verdicts) => verdicts,
+        Err(error) => {
+            eprintln!("calls: {error}");
+            return false;
+        }
+    };
     let runtime = one_thread();
     let clients = runtime.block_on(Clients::connected());
-    let mut verdicts = nanoseconds(&runtime, &clients);
     verdicts.extend(allocations(&runtime, &clients));
     let passed = report(&verdicts, json);
     instructions::run(json) && passed
 }
 
-fn nanoseconds(runtime: &Runtime, clients: &Clients) -> Vec<Verdict> {
-    // Nothing is recorded in this process.
-    let variants = Variant::value_variants().split_last().expect("there are some").1;
+/// What one process found, of all variants that are timed, in their order.
+#[derive(Serialize, Deserialize)]
+struct Found {
+    nanos: Vec<f64>,
+    added: Vec<f64>,
+}
+
+/// Measures in this process, and prints that for another one.
+pub fn once() -> io::Result<()> {
+    let runtime = one_thread();
+    let clients = runtime.block_on(Clients::connected());
+    println!("{}", serde_json::to_string(&windows(&runtime, &clients))?);
+    Ok(())
+}
+
+fn windows(runtime: &Runtime, clients: &Clients) -> Found {
     let mut windows: Vec<Vec<f64>> = Vec::new();
-    for window in 0..WINDOWS {
-        let mut order: Vec<usize> = (0..variants.len()).collect();
+    for window in 0..=WINDOWS {
+        let mut order: Vec<Variant> = Variant::timed().collect();
         if window % 2 == 1 {
             order.reverse();
         }
-        let mut nanos = vec![0.0; variants.len()];
-        for nth in order {
-            nanos[nth] = runtime.block_on(clients.nanos_per_call(variants[nth]));
+        let mut nanos = vec![0.0; order.len()];
+        for variant in order {
+            nanos[variant.place()] = runtime.block_on(clients.nanos_per_call(variant));
         }
         windows.push(nanos);
     }
-    let of = |nanos: &[f64], variant: Variant| nanos[variant as usize];
-    let bare = |variant| median(windows.iter().map(|nanos| of(nanos, variant)));
-    let added = |variant: Variant| {
-        let added = |nanos: &Vec<f64>| of(nanos, variant) - of(nanos, variant.base());
-        Spread::of(windows.iter().map(added))
-    };
+    // In the first one everything is new.
+    let middle = |of: &dyn Fn(&Vec<f64>) -> f64| median(windows[1..].iter().map(of));
+    let nanos = |variant: Variant| middle(&|nanos| nanos[variant.place()]);
+    let added =
+        |variant: Variant| middle(&|nanos| nanos[variant.place()] - nanos[variant.base().place()]);
+    Found {
+        nanos: Variant::timed().map(nanos).collect(),
+        added: Variant::timed().map(added).collect(),
+    }
+}
+
+fn found() -> io::Result<Found> {
+    let output = again(["calls-once"])?.stdin(Stdio::null()).output()?;
+    match output.status.success() {
+        true => Ok(serde_json::from_slice(&output.stdout)?),
+        false => Err(io::Error::other(format!("a process that measures ended: {}", output.status))),
+    }
+}
+
+fn nanoseconds() -> io::Result<Vec<Verdict>> {
+    let all = (0..PROCESSES).map(|_| found()).collect::<io::Result<Vec<Found>>>()?;
+    let bare = |variant: Variant| median(all.iter().map(|found| found.nanos[variant.place()]));
+    let added = |variant: Variant| Spread::of(all.iter().map(|found| found.added[variant.place()]));
     let chance = added(Variant::Again).doubt();
+    let shown = |what: &str, variant| {
+        known(format!("{what}, nanoseconds added"), added(variant).median).give_or_take(chance)
+    };
     let goal = |what: &str, variant, max| {
         at_most(format!("{what}, nanoseconds added"), added(variant).median, max)
             .give_or_take(chance)
     };
-    vec![
+    Ok(vec![
         known("bare tarpc, nanoseconds per call", bare(Variant::Bare)),
         known("bare tarpc in a task, nanoseconds per call", bare(Variant::BareInTask)),
-        known("bare tarpc again, nanoseconds added (null)", added(Variant::Again).median)
-            .give_or_take(chance),
+        shown("bare tarpc again (null)", Variant::Again),
         goal("without a session", Variant::Alone, ALONE_NANOS_MAX),
         goal("attached and idle", Variant::Attached, ATTACHED_NANOS_MAX),
         goal(BY_CONTROL, Variant::ByControl, ATTACHED_NANOS_MAX),
-    ]
+        known("bare tarpc as bytes, nanoseconds per call", bare(Variant::BareAsBytes)),
+        shown("without a session, as bytes", Variant::AloneAsBytes),
+        shown("attached and idle, as bytes", Variant::AttachedAsBytes),
+    ])
 }
 
 /// On this thread, which is where calls are: a satellite's own has nothing to do.

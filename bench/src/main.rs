@@ -47,6 +47,9 @@ enum Table {
     All(all::AllArgs),
     /// A call in memory: bare, wrapped without a session, in a session
     Calls,
+    /// The same calls, measured by one of many processes
+    #[command(hide = true)]
+    CallsOnce,
     /// Calls whose instructions are counted
     #[command(hide = true)]
     Count(calls::CountArgs),
@@ -108,6 +111,7 @@ fn measure(cli: &Cli) -> bool {
     match &cli.table {
         Table::All(args) => all::run(args, cli.json),
         Table::Calls => calls::run(cli.json),
+        Table::CallsOnce => ended_well("calls", calls::once()),
         Table::Count(args) => ended_well("calls", calls::count(args)),
         Table::Decision => decision::run(cli.json),
         Table::Plan(args) => plan::run(args, cli.json),

@@ -52,6 +52,9 @@ pub(super) fn run(json: bool) -> bool {
         known("without a session, instructions added", added(Variant::Alone)),
         at_most("attached and idle, instructions added", added(Variant::Attached), ADDED_MAX),
         at_most(format!("{BY_CONTROL}, instructions added"), added(Variant::ByControl), ADDED_MAX),
+        known("bare tarpc as bytes, instructions per call", of(Variant::BareAsBytes)),
+        known("without a session, as bytes, instructions added", added(Variant::AloneAsBytes)),
+        known("attached and idle, as bytes, instructions added", added(Variant::AttachedAsBytes)),
         // Whoever writes its four events down included.
         known(
             "recording over idle, instructions added",
