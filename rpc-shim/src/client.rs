@@ -4,14 +4,14 @@
 //! behind, and the future is little larger than tarpc's own, which is moved about; what
 //! few calls need is in boxes, made when it is needed.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use ddbx_protocol::{Delay, EventKind};
 use ddbx_recording::SentAs;
 use ddbx_satellite::driver::Handle;
-use futures::FutureExt as _;
-use futures::future::Either;
+use pin_project_lite::pin_project;
 use serde::Serialize;
 use tarpc::client::stub::Stub;
 use tarpc::client::{Channel, RpcError};
@@ -169,6 +169,15 @@ where
         Answer { said, outcome }
     }
 
+    /// What few responses are that come without a session.
+    #[cold]
+    fn open_first(
+        &self,
+        response: Result<TracedResponse<Resp>, RpcError>,
+    ) -> Result<Resp, RpcError> {
+        self.open(response).outcome
+    }
+
     /// The same of a session, where the other end may have said who it is.
     #[inline]
     fn meet(
@@ -225,11 +234,43 @@ where
         request: Req,
     ) -> impl Future<Output = Result<Resp, RpcError>> {
         match self.process.satellite() {
-            Some(satellite) => Either::Left(self.call_in_session(satellite, ctx, request)),
+            Some(satellite) => {
+                Calling::InSession { future: self.call_in_session(satellite, ctx, request) }
+            }
             None => {
                 let exchange = self.channel.call(ctx, Traced::Plain(request));
-                Either::Right(exchange.map(|response| self.open(response).outcome))
+                Calling::Plain { client: self, exchange }
             }
+        }
+    }
+}
+
+pin_project! {
+    /// A call, with a session or without: one type for both, in which nothing is moved.
+    #[project = CallingNow]
+    enum Calling<'a, Req: 'static, Resp: 'static, P, S> {
+        Plain { client: &'a Client<Req, Resp>, #[pin] exchange: P },
+        InSession { #[pin] future: S },
+    }
+}
+
+impl<Req, Resp, P, S> Future for Calling<'_, Req, Resp, P, S>
+where
+    Req: RequestName + Serialize + Send + 'static,
+    Resp: Serialize + Send + 'static,
+    P: Future<Output = Result<TracedResponse<Resp>, RpcError>>,
+    S: Future<Output = Result<Resp, RpcError>>,
+{
+    type Output = Result<Resp, RpcError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project() {
+            CallingNow::Plain { client, exchange } => match ready!(exchange.poll(context)) {
+                Ok(Traced::Plain(body)) if client.connection.is_answered() => Poll::Ready(Ok(body)),
+                response => Poll::Ready(client.open_first(response)),
+            },
+            CallingNow::InSession { future } => future.poll(context),
         }
     }
 }

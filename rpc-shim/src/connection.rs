@@ -72,11 +72,17 @@ impl Connection {
         }
     }
 
+    /// Whether anything has come back.
+    #[inline]
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
+    }
+
     /// Something came back, or nothing. An end that is not wrapped just closes the
     /// connection; tarpc's error cannot say that this may be behind it.
     #[inline]
     pub(crate) fn answered<T>(&self, response: &Result<T, RpcError>) {
-        if !self.answered.load(Ordering::Relaxed) {
+        if !self.is_answered() {
             self.first_answered(response);
         }
     }

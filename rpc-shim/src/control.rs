@@ -281,7 +281,8 @@ impl Control {
 
     /// It is shown what it has of a deadline, from now on.
     pub(crate) fn show_deadline(&self, now: Now) -> Deadline {
-        *self.deadline_later.get_or_init(|| Deadline::new(now, self.delay(), self.allowed))
+        let deadline = || Deadline::new(now.with(self.allowed), self.delay(), self.allowed);
+        *self.deadline_later.get_or_init(deadline)
     }
 
     fn deadline(&self) -> Option<&Deadline> {

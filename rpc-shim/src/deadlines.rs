@@ -4,7 +4,7 @@
 //! say) somebody may have been held, and real time has gone on where virtual time has
 //! not. So what a deadline means is settled when it is first used, and remembered.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::{Delay, RealTime};
@@ -12,13 +12,24 @@ use ddbx_satellite::driver::Handle;
 
 /// tarpc itself is given a deadline that never comes: the shim keeps the real one,
 /// in virtual time. (tokio's timers do not take much more than two years.)
-pub(crate) const FAR_AWAY: Duration = Duration::from_secs(30 * 24 * 3_600);
+const FAR_AWAY: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// So far away from when a call is made is the deadline that tarpc is given for it, if so much
+/// is left of its own, whatever somebody may have said.
+#[inline]
+pub(crate) fn far_away(remaining: Duration) -> Duration {
+    FAR_AWAY + remaining.min(FAR)
+}
 
 /// Beyond this, a deadline was not meant: it is the one that tarpc was given.
 pub(crate) const FAR: Duration = Duration::from_secs(15 * 24 * 3_600);
 
 /// tarpc's own, for calls without any other.
 pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(10);
+
+/// What a context says of when its request came is believed if that is so near to what was
+/// known last: somebody between tarpc and here may have given it another deadline.
+const BELIEVED: Duration = Duration::from_secs(24 * 3_600);
 
 /// How many are remembered. One whose place another has taken counts as new.
 const REMEMBERED_MAX: usize = 2 * 1024;
@@ -38,6 +49,12 @@ impl Now {
         Self { at, clock: satellite.at(at) }
     }
 
+    /// Of a call with so much left of its deadline.
+    #[inline]
+    pub(crate) fn with(self, remaining: Duration) -> Came {
+        Came { clock: self.clock, shown: self.at.checked_add(remaining) }
+    }
+
     /// What the clock shows at another moment, which may be over.
     #[inline]
     pub(crate) fn clock_at(self, moment: Instant) -> RealTime {
@@ -48,26 +65,61 @@ impl Now {
     }
 }
 
-/// The deadlines that calls of a process were made with.
-pub(crate) struct Deadlines(Box<[FirstUse]>);
+/// When a call came, and the deadline that its handler is to be shown if it need not wait.
+#[derive(Clone, Copy)]
+pub(crate) struct Came {
+    pub(crate) clock: RealTime,
+    pub(crate) shown: Option<Instant>,
+}
 
-/// With which delay a deadline was first used. Neither is written together with the
-/// other: of two calls that write at the same moment one may get the delay of the other,
-/// which is the same unless a hold ends in that moment.
-#[derive(Default)]
-struct FirstUse {
-    /// 0 for none.
-    deadline: AtomicU64,
-    delay: AtomicU64,
+/// The deadlines that calls of a process were made with.
+pub(crate) struct Deadlines {
+    /// When a deadline was first used its place says so, until another takes it; 0 for none.
+    used: Box<[AtomicU64]>,
+    /// With which delay that was. Neither is written together with the other: of two calls that
+    /// write at the same moment one may get the delay of the other, which is the same unless a
+    /// hold ends in that moment.
+    delays: Box<[AtomicU64]>,
+    /// Whether any of these is not 0. As long as nobody was held there is nothing to look up,
+    /// and little to write down.
+    has_delays: AtomicBool,
+    /// When the clock was last asked for a call that came.
+    asked: AtomicI64,
 }
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self((0..REMEMBERED_MAX).map(|_| FirstUse::default()).collect())
+        let zeros = || (0..REMEMBERED_MAX).map(|_| AtomicU64::new(0)).collect();
+        let (has_delays, asked) = (AtomicBool::new(false), AtomicI64::new(0));
+        Self { used: zeros(), delays: zeros(), has_delays, asked }
     }
 }
 
 impl Deadlines {
+    /// Of a request that has come just now, with so much left of its deadline. tarpc was given
+    /// one for it that is far away from that, and shows it here: the clock need not be asked.
+    #[inline]
+    pub(crate) fn came(&self, satellite: &Handle, given: Instant, remaining: Duration) -> Came {
+        let clock = satellite.at(given) - far_away(remaining);
+        match given.checked_sub(FAR_AWAY) {
+            Some(shown) if self.is_believed(clock) => Came { clock, shown: Some(shown) },
+            _ => self.ask(satellite, remaining),
+        }
+    }
+
+    #[inline]
+    fn is_believed(&self, clock: RealTime) -> bool {
+        let asked = self.asked.load(Ordering::Relaxed);
+        clock.as_nanos().abs_diff(asked) < BELIEVED.as_nanos() as u64
+    }
+
+    #[cold]
+    fn ask(&self, satellite: &Handle, remaining: Duration) -> Came {
+        let now = Now::of(satellite);
+        self.asked.store(now.clock.as_nanos(), Ordering::Relaxed);
+        now.with(remaining)
+    }
+
     /// What is left of a deadline, for a call with this delay.
     #[inline]
     pub(crate) fn remaining(&self, shown: RealTime, now: RealTime, delay: Delay) -> Duration {
@@ -78,20 +130,30 @@ impl Deadlines {
         (shown + delay.beyond(self.first_use(shown, delay))).since(now)
     }
 
+    #[inline]
     fn first_use(&self, shown: RealTime, delay: Delay) -> Delay {
         let deadline = shown.as_nanos().max(1).unsigned_abs();
         // One after the other: so their places are near each other.
-        let place = deadline >> 10;
-        let first = &self.0[place as usize % REMEMBERED_MAX];
-        if first.deadline.load(Ordering::Acquire) == deadline {
-            let known = first.delay.load(Ordering::Acquire);
-            if first.deadline.load(Ordering::Acquire) == deadline {
+        let place = (deadline >> 10) as usize % REMEMBERED_MAX;
+        if delay == Delay::ZERO && !self.has_delays.load(Ordering::Relaxed) {
+            self.used[place].store(deadline, Ordering::Release);
+            return delay;
+        }
+        self.look_up(place, deadline, delay)
+    }
+
+    fn look_up(&self, place: usize, deadline: u64, delay: Delay) -> Delay {
+        self.has_delays.store(true, Ordering::Relaxed);
+        let (used, first) = (&self.used[place], &self.delays[place]);
+        if used.load(Ordering::Acquire) == deadline {
+            let known = first.load(Ordering::Acquire);
+            if used.load(Ordering::Acquire) == deadline {
                 return Delay::from_nanos(known);
             }
         }
-        first.deadline.store(0, Ordering::Release);
-        first.delay.store(delay.as_nanos(), Ordering::Release);
-        first.deadline.store(deadline, Ordering::Release);
+        used.store(0, Ordering::Release);
+        first.store(delay.as_nanos(), Ordering::Release);
+        used.store(deadline, Ordering::Release);
         delay
     }
 }

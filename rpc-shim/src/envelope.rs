@@ -26,8 +26,8 @@ pub use meta::{RequestMeta, ResponseMeta};
 const PLAIN: u8 = 255;
 const WITH_META: u8 = 254;
 
-// What comes after `WITH_META`. (0 and 1 were these before metadata was packed.)
-const MESSAGE: u8 = 2;
+// What comes after `WITH_META`. (Smaller numbers were these while they meant something else.)
+const MESSAGE: u8 = 5;
 const FAILURE: u8 = 3;
 const TIMED: u8 = 4;
 

@@ -20,8 +20,9 @@ use crate::methods::Method;
 /// How many different beginnings are counted. After that counting starts anew.
 const ROOTS_MAX: usize = 64 * 1024;
 
-/// In how many groups beginnings are counted where their names are only looked at.
-const LIKES: usize = 4 * 1024;
+/// In how many groups beginnings are counted where their names are only looked at. Few: every
+/// call looks at another one, and what is near is found sooner.
+const LIKES: usize = 256;
 
 /// How many labels of points a thread keeps.
 const LABELS_MAX: usize = 4 * 1024;

@@ -1,7 +1,7 @@
 //! What goes with every call stands behind a pointer, because tarpc moves messages and
 //! futures many times; and the room that it points to is used again.
 
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Deref;
@@ -17,30 +17,26 @@ const KEPT_MAX: usize = 256;
 /// A room, with something in it or not.
 type Walls<M> = Box<Option<M>>;
 
-/// The empty rooms of one kind that a thread keeps.
-struct Kind {
-    of: TypeId,
-    /// `Vec<Walls<M>>`, for the `M` that it is of.
-    rooms: Box<dyn Any>,
-}
-
 thread_local! {
-    static KINDS: RefCell<Vec<Kind>> = const { RefCell::new(Vec::new()) };
+    /// The empty rooms that a thread keeps: a `Vec<Walls<M>>` for each kind of them, of which
+    /// there are as many as there are types of messages. Few.
+    static KINDS: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Does something with the empty rooms of a kind, unless the thread ends, which keeps nothing.
 #[inline]
 fn with_rooms<M: 'static, T>(what: impl FnOnce(&mut Vec<Walls<M>>) -> T) -> Option<T> {
-    let find = |kinds: &RefCell<Vec<Kind>>| {
-        let (mut kinds, of) = (kinds.borrow_mut(), TypeId::of::<M>());
-        // As many as there are types of requests: few.
-        let place = kinds.iter().position(|kind| kind.of == of).unwrap_or_else(|| {
-            kinds.push(Kind { of, rooms: Box::new(Vec::<Walls<M>>::new()) });
-            kinds.len() - 1
-        });
-        kinds[place].rooms.downcast_mut().map(what)
+    let find = |kinds: &RefCell<Vec<Box<dyn Any>>>| {
+        let mut kinds = kinds.borrow_mut();
+        if let Some(rooms) = kinds.iter_mut().find_map(|rooms| rooms.downcast_mut()) {
+            return what(rooms);
+        }
+        let mut rooms = Box::<Vec<Walls<M>>>::default();
+        let done = what(&mut rooms);
+        kinds.push(rooms);
+        done
     };
-    KINDS.try_with(find).ok().flatten()
+    KINDS.try_with(find).ok()
 }
 
 /// Something in a room of its own, which goes back to the thread that is done with it.

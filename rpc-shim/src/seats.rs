@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 use std::mem;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::LocalKey;
 
@@ -15,7 +15,8 @@ use ddbx_satellite::shelf::{Kept, Shelves};
 
 use crate::control::{Control, Here, Newcomer};
 
-/// In how many groups the keys of those who are here are counted.
+/// In how many groups the keys of those who are here are counted. (Each may have 65,535, and
+/// there is no memory for that many calls in all of them.)
 const GROUPS: usize = 1024;
 
 /// Where a control is found: the trace context that its handler was given, which a
@@ -41,7 +42,7 @@ impl Key {
 pub(crate) struct Seats {
     roster: Roster<Seat>,
     /// How many are here of each group of keys: most calls are made by nobody who is.
-    present: Box<[AtomicU32]>,
+    present: Box<[AtomicU16]>,
 }
 
 /// Where a control is, or its room is kept for the next one.
@@ -67,7 +68,7 @@ impl Kept for Seat {
 impl Seats {
     /// Of this process.
     pub(crate) fn new(of: ProcessIndex) -> Self {
-        let present = (0..GROUPS).map(|_| AtomicU32::default()).collect();
+        let present = (0..GROUPS).map(|_| AtomicU16::default()).collect();
         Self { roster: Roster::new(of), present }
     }
 
@@ -109,7 +110,7 @@ impl Seats {
         all
     }
 
-    fn group(&self, key: Key) -> &AtomicU32 {
+    fn group(&self, key: Key) -> &AtomicU16 {
         &self.present[key.span as usize % GROUPS]
     }
 }

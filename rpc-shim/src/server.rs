@@ -84,18 +84,25 @@ where
         request: &S::Req,
     ) -> Arrived {
         let (satellite, controls) = (process.satellite().expect(IN_SESSION), process.controls());
-        let now = Now::of(satellite);
         controls.served.fetch_add(1, Ordering::Relaxed);
         let method = controls.handled(request.name());
         let open = satellite.open_at(method.groups);
-        let (delay, is_free, allowed) = match &meta {
+        let (came, delay, is_free, allowed) = match &meta {
             Some(meta) => {
                 Self::comes_from(&process, satellite, meta);
-                (Some(meta.delay()), meta.left.is_free, meta.remaining())
+                let (delay, allowed) = (meta.delay(), meta.remaining());
+                // Where it has waited on its way, what is left of its deadline is left now.
+                let came = match meta.has_waited(delay) {
+                    true => Now::of(satellite).with(allowed),
+                    false => controls.deadlines.came(satellite, ctx.deadline, allowed),
+                };
+                (came, Some(delay), meta.left.is_free, allowed)
             }
             None => {
-                let (shown, floor) = (now.clock_at(ctx.deadline), satellite.floor());
-                (None, false, controls.deadlines.remaining(shown, now.clock, floor))
+                let (now, floor) = (Now::of(satellite), satellite.floor());
+                let shown = now.clock_at(ctx.deadline);
+                let allowed = controls.deadlines.remaining(shown, now.clock, floor);
+                (now.with(allowed), None, false, allowed)
             }
         };
         let origin = meta.map_or_else(
@@ -108,9 +115,9 @@ where
         let open = open.filter(|open| delay.is_none_or(|delay| delay == open.delay));
         let passes = open.filter(|open| {
             let arrives = || call::note_of_arrival(&origin, &process, method);
-            satellite.pass_open(*open, || now.clock, arrives).is_some()
+            satellite.pass_open(*open, || satellite.now(), arrives).is_some()
         });
-        let deadline = passes.map(|open| Deadline::new(now, open.delay, allowed));
+        let deadline = passes.map(|open| Deadline::new(came, open.delay, allowed));
         let new = Newcomer {
             origin,
             delay: delay.or(passes.map(|open| open.delay)).unwrap_or_default(),
@@ -119,7 +126,7 @@ where
             allowed,
             deadline,
             key: Key::of(ctx),
-            since: now.clock,
+            since: came.clock,
             is_outside: deadline.is_none(),
             process,
         };

@@ -18,7 +18,7 @@ use super::{Answer, Client, Said};
 use crate::capture;
 use crate::control::Control;
 use crate::controls::Controls;
-use crate::deadlines::{FAR_AWAY, Now};
+use crate::deadlines::{Now, far_away};
 use crate::envelope::{Left, Own, RequestMeta};
 use crate::methods::{self, Method};
 use crate::naming;
@@ -121,7 +121,7 @@ impl<'a> Call<'a> {
         if let Some(sent) = sent.filter(|sent| *sent != EventNumber::default()) {
             call.edit(|meta| meta.left.sent = sent);
         }
-        ctx.deadline = now.at + FAR_AWAY;
+        ctx.deadline = now.at + far_away(remaining);
         let has_left = sent.map(|_| call.who.meta.clone());
         (call, has_left)
     }
@@ -202,10 +202,7 @@ impl<'a> Call<'a> {
             let Left { at, delay, is_free, .. } = who.meta.left;
             let due = at + who.meta.remaining();
             let timer = TimerOf { who: &who, delay, due, gate: Gate::Deadline, is_free: false };
-            let mut deadline = match who.satellite.set_own(&who.own().alarm, who.due()) {
-                Some(alarm) => who.satellite.armed(timer, alarm),
-                None => who.satellite.arm(timer),
-            };
+            let mut deadline = who.satellite.arm_with(timer, &who.own().alarm);
             let expires = || EventKind::DeadlineExpired { call: who.id(), end: End::Caller };
             Passed { delay: deadline.fired(expires).await, is_free }
         })

@@ -6,7 +6,7 @@ use ddbx_protocol::{CallPath, ControlId, Delay, EventId, RealTime, VirtualTime};
 use ddbx_recording::{SentAs, Who};
 
 use super::HAS_SATELLITE;
-use crate::deadlines::{DEADLINE_DEFAULT, Now};
+use crate::deadlines::{Came, DEADLINE_DEFAULT};
 use crate::envelope::RequestMeta;
 use crate::methods::Method;
 use crate::naming::Name;
@@ -123,7 +123,7 @@ pub(crate) struct Deadline {
 impl Deadline {
     /// So much of it is left now, for a control with this delay.
     #[inline]
-    pub(crate) fn new(now: Now, delay: Delay, allowed: Duration) -> Self {
-        Self { due: (now.clock - delay) + allowed, shown: now.at.checked_add(allowed) }
+    pub(crate) fn new(came: Came, delay: Delay, allowed: Duration) -> Self {
+        Self { due: (came.clock - delay) + allowed, shown: came.shown }
     }
 }

@@ -28,6 +28,8 @@ pub struct RequestMeta {
     pub(crate) left: Left,
     /// What is left of the deadline, in nanoseconds of virtual time.
     pub(crate) remaining_nanos: u64,
+    /// Whether somebody was held before it was really sent, over a wire.
+    pub(crate) has_waited: bool,
     /// Who calls, until something has come back over the connection. (A request of
     /// its own would be seen by hooks around the wrapper, and count in tarpc's limits.)
     pub(crate) hello: Option<Hello>,
@@ -70,6 +72,7 @@ impl Default for RequestMeta {
             path: CallPath::root(0),
             left: Left::default(),
             remaining_nanos: 0,
+            has_waited: false,
             hello: None,
             own: None,
         }
@@ -84,6 +87,11 @@ impl RequestMeta {
             Some(own) => own.floor.woken_by_anybody(self.left.at, self.left.delay),
             None => self.left.delay,
         }
+    }
+
+    /// Whether somebody was held while it was on its way, so that it comes with this delay.
+    pub(crate) fn has_waited(&self, delay: Delay) -> bool {
+        self.has_waited || self.left.delay != delay
     }
 
     /// What is left of the deadline, in virtual time.

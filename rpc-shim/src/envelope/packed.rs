@@ -23,6 +23,8 @@ const IS_FREE: u8 = 1;
 const INTRODUCES: u8 = 2;
 /// A control that has a name.
 const IS_NAMED: u8 = 4;
+/// A request before which somebody was held when it had left its caller.
+const HAS_WAITED: u8 = 8;
 
 /// What is wrong with bytes that are no metadata.
 const DAMAGED: &str = "what ddbx adds to a message is damaged, or of another version of ddbx";
@@ -44,11 +46,12 @@ impl RequestMeta {
             Name::Known(_) => (true, 0, 0),
             Name::Root { hash, nth } => (false, *hash, *nth),
         };
-        let mut fixed = Fixed::default();
+        let (delay, mut fixed) = (self.delay(), Fixed::default());
         fixed.put([flag(self.left.is_free, IS_FREE)
             | flag(self.hello.is_some(), INTRODUCES)
-            | flag(is_named, IS_NAMED)]);
-        fixed.put(self.delay().as_nanos().to_le_bytes());
+            | flag(is_named, IS_NAMED)
+            | flag(self.has_waited(delay), HAS_WAITED)]);
+        fixed.put(delay.as_nanos().to_le_bytes());
         fixed.put(self.remaining_nanos.to_le_bytes());
         fixed.put(self.left.sent.0.to_le_bytes());
         fixed.put(hash.to_le_bytes());
@@ -95,6 +98,7 @@ impl RequestMeta {
         let delay = Delay::from_nanos(from.number()?);
         self.remaining_nanos = from.number()?;
         let sent = EventNumber(from.number()?);
+        self.has_waited = flags & HAS_WAITED != 0;
         let is_free = flags & IS_FREE != 0;
         self.left = Left { at: VirtualTime::default(), delay, is_free, sent };
         self.control = Name::Root { hash: from.number()?, nth: u32::from_le_bytes(from.take()?) };
@@ -246,6 +250,7 @@ struct Request<S, N, P, H> {
     delay: Delay,
     is_free: bool,
     remaining_nanos: u64,
+    has_waited: bool,
     sent: EventNumber,
     hello: H,
 }
@@ -258,13 +263,15 @@ impl Serialize for RequestMeta {
                 None => serializer.serialize_bytes(&self.pack()),
             };
         }
+        let delay = self.delay();
         let request = Request {
             stack: &self.stack,
             control: &self.control,
             path: &self.path,
-            delay: self.delay(),
+            delay,
             is_free: self.left.is_free,
             remaining_nanos: self.remaining_nanos,
+            has_waited: self.has_waited(delay),
             sent: self.left.sent,
             hello: &self.hello,
         };
@@ -283,10 +290,19 @@ impl<'de> Deserialize<'de> for Shared<RequestMeta> {
         }
         let read = Request::<Stack, Name, CallPath, Option<Hello>>::deserialize(deserializer)?;
         Ok(Self::new(FROM_ELSEWHERE, |meta| {
-            let Request { stack, control, path, delay, is_free, remaining_nanos, sent, hello } =
-                read;
+            let Request { stack, control, path, remaining_nanos, has_waited, hello, .. } = read;
+            let Request { delay, is_free, sent, .. } = read;
             let left = Left { at: VirtualTime::default(), delay, is_free, sent };
-            *meta = RequestMeta { stack, control, path, left, remaining_nanos, hello, own: None };
+            *meta = RequestMeta {
+                stack,
+                control,
+                path,
+                left,
+                remaining_nanos,
+                has_waited,
+                hello,
+                own: None,
+            };
         }))
     }
 }

@@ -123,11 +123,7 @@ impl Call {
         Box::pin(async move {
             let (satellite, control) = (control.satellite(), &*control);
             let timer = control.timer(control.due(), Gate::Deadline);
-            let due = control.due() + control.delay();
-            let mut deadline = match satellite.set_own(control.alarm(), due) {
-                Some(alarm) => satellite.armed(timer, alarm),
-                None => satellite.arm(timer),
-            };
+            let mut deadline = satellite.arm_with(timer, control.alarm());
             let expires =
                 || EventKind::DeadlineExpired { call: call_id(control), end: Side::Callee };
             let expired = async { Ended::Expired(deadline.fired(expires).await) };

@@ -5,14 +5,13 @@
 
 use std::cell::RefCell;
 use std::future::poll_fn;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::thread::LocalKey;
 use std::time::Duration;
 
 use ddbx_protocol::{ProcessIndex, RealTime};
-use futures::task::AtomicWaker;
 
 use crate::roster::Roster;
 use crate::shelf::{self, Kept, Shelves};
@@ -34,12 +33,53 @@ pub(super) struct Alarms {
     looks_at: AtomicI64,
 }
 
-/// Where an alarm is, or was and another will be. It keeps the last waker that it was given:
-/// to take that away would cost more than the little room of a task that is over.
+/// Where an alarm is, or was and another will be.
 struct Slot {
     of: ProcessIndex,
     at: AtomicI64,
-    waker: AtomicWaker,
+    bell: Bell,
+}
+
+/// Whom an alarm wakes. It keeps the last waker that it was given, also when it has rung: to
+/// take that away would cost more than the little room of a task that is over, and a task that
+/// waits again and again has to say so only once.
+#[derive(Default)]
+struct Bell {
+    waker: Mutex<Option<Waker>>,
+    /// Which one that is: as long as it is kept no other has these.
+    is_for: [AtomicUsize; 2],
+}
+
+impl Bell {
+    /// Only whoever has the alarm says this.
+    #[inline]
+    fn is_for(&self, waker: &Waker) {
+        let is_for = [waker.data().addr(), std::ptr::from_ref(waker.vtable()).addr()];
+        if self.is_for.each_ref().map(|word| word.load(Ordering::Relaxed)) != is_for {
+            self.is_for_another(waker, is_for);
+        }
+    }
+
+    #[cold]
+    fn is_for_another(&self, waker: &Waker, is_for: [usize; 2]) {
+        let before = self.lock().replace(waker.clone());
+        for (word, is) in self.is_for.iter().zip(is_for) {
+            word.store(is, Ordering::Relaxed);
+        }
+        // Not while it is locked: this may drop a task, and with it all that is in it.
+        drop(before);
+    }
+
+    fn ring(&self) {
+        let waker = self.lock().clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 thread_local! {
@@ -60,8 +100,8 @@ impl Alarms {
     /// One that is not set yet.
     #[inline]
     pub(super) fn take(&self) -> Alarm {
-        let (at, waker) = (AtomicI64::new(NEVER), AtomicWaker::new());
-        Alarm(Some(self.roster.take(|| Slot { of: self.of, at, waker })))
+        let new = || Slot { of: self.of, at: AtomicI64::new(NEVER), bell: Bell::default() };
+        Alarm(Some(self.roster.take(new)))
     }
 
     /// Sets it. True if the thread would sleep through it, and must be told.
@@ -92,7 +132,7 @@ impl Alarms {
             // If it is set anew meanwhile, whoever does so says when to look.
             let (seq, any) = (Ordering::SeqCst, Ordering::Relaxed);
             if at <= now && slot.at.compare_exchange(at, RANG, seq, any).is_ok() {
-                slot.waker.wake();
+                slot.bell.ring();
             } else if at < RANG {
                 next = next.min(at);
             }
@@ -119,7 +159,7 @@ impl Alarm {
         if has_come() {
             return Poll::Ready(());
         }
-        slot.waker.register(context.waker());
+        slot.bell.is_for(context.waker());
         if has_come() { Poll::Ready(()) } else { Poll::Pending }
     }
 

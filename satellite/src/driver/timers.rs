@@ -29,35 +29,23 @@ impl Handle {
     /// A timer on a strand's clock. Awaiting it yields the strand's delay when it
     /// has run out and was allowed to; dropping it disarms it.
     pub fn arm<'a>(&'a self, timer: TimerOf<'a>) -> Armed<'a> {
-        let runs = match self.alarm(timer.due + timer.delay) {
-            Some(alarm) => Runs::Set(alarm),
-            None => Runs::InTurn(timer.due.since(self.now() - timer.delay)),
+        self.arm_by(timer, || Runs::Set(self.new_alarm()))
+    }
+
+    /// The same, with an alarm of one's own.
+    pub fn arm_with<'a>(&'a self, timer: TimerOf<'a>, alarm: &'a Alarm) -> Armed<'a> {
+        self.arm_by(timer, || Runs::Lent(SetAlarm(alarm)))
+    }
+
+    /// In a replay timers run out when they did, and nothing is set.
+    fn arm_by<'a>(&'a self, timer: TimerOf<'a>, runs: impl FnOnce() -> Runs<'a>) -> Armed<'a> {
+        let runs = match self.is_replay() {
+            true => Runs::InTurn(timer.due.since(self.now() - timer.delay)),
+            false => runs(),
         };
-        Armed { satellite: self, timer, runs }
-    }
-
-    /// The same, if an alarm has been set for it.
-    pub fn armed<'a>(&'a self, timer: TimerOf<'a>, alarm: impl Into<Runs<'a>>) -> Armed<'a> {
-        Armed { satellite: self, timer, runs: alarm.into() }
-    }
-
-    /// An alarm at this moment; none in a replay, where timers run out when they did.
-    #[inline]
-    pub fn alarm(&self, at: RealTime) -> Option<Alarm> {
-        (!self.is_replay()).then(|| {
-            let alarm = self.new_alarm();
-            self.set(&alarm, at);
-            alarm
-        })
-    }
-
-    /// The same for an alarm of one's own.
-    #[inline]
-    pub fn set_own<'a>(&self, alarm: &'a Alarm, at: RealTime) -> Option<SetAlarm<'a>> {
-        (!self.is_replay()).then(|| {
-            self.set(alarm, at);
-            SetAlarm(alarm)
-        })
+        let armed = Armed { satellite: self, timer, runs };
+        armed.set(Duration::ZERO);
+        armed
     }
 
     /// An alarm that is not set yet.
@@ -75,7 +63,7 @@ impl Handle {
 }
 
 /// An alarm that is set until this is dropped.
-pub struct SetAlarm<'a>(&'a Alarm);
+struct SetAlarm<'a>(&'a Alarm);
 
 impl Drop for SetAlarm<'_> {
     #[inline]
@@ -92,7 +80,7 @@ pub struct Armed<'a> {
 }
 
 /// How it runs.
-pub enum Runs<'a> {
+enum Runs<'a> {
     /// By the clock of its strand.
     Set(Alarm),
     /// The same, with an alarm of somebody else.
@@ -100,18 +88,6 @@ pub enum Runs<'a> {
     /// In a replay, and for so long: it runs out when it did. One that did not is set
     /// when all has happened again.
     InTurn(Duration),
-}
-
-impl From<Alarm> for Runs<'_> {
-    fn from(alarm: Alarm) -> Self {
-        Self::Set(alarm)
-    }
-}
-
-impl<'a> From<SetAlarm<'a>> for Runs<'a> {
-    fn from(alarm: SetAlarm<'a>) -> Self {
-        Self::Lent(alarm)
-    }
 }
 
 impl Runs<'_> {
