@@ -188,6 +188,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_context_says_of_its_request_is_believed_if_it_can_be() {
+        let deadlines = Deadlines::default();
+        let day = 24 * 3_600;
+        assert!(deadlines.is_believed(at(1)) && deadlines.is_believed(at(day - 1)));
+        assert!(!deadlines.is_believed(at(day)));
+        // Somebody has brought its deadline near.
+        let near = |now: RealTime, left| now + left - far_away(left);
+        assert!(
+            !deadlines.is_believed(near(at(1), FAR)) && !deadlines.is_believed(near(at(1), SECOND))
+        );
+        deadlines.asked.store(at(40 * day).as_nanos(), Ordering::Relaxed);
+        assert!(deadlines.is_believed(at(40 * day + 5)) && !deadlines.is_believed(at(1)));
+        assert!(!deadlines.is_believed(near(at(40 * day), FAR)));
+        assert_eq!(far_away(Duration::MAX), far_away(FAR), "tokio's timers do not take more");
+    }
+
+    #[test]
     fn one_that_was_forgotten_counts_as_new() {
         let deadlines = Deadlines::default();
         let shown = |n| at(1) + Duration::from_micros(3 * n);

@@ -392,6 +392,18 @@ mod tests {
     }
 
     #[test]
+    fn that_it_has_waited_is_told() {
+        let read = |meta: &Shared<RequestMeta>| -> Shared<RequestMeta> {
+            let bytes = bincode::DefaultOptions::new().serialize(meta).unwrap();
+            bincode::DefaultOptions::new().deserialize(&bytes).unwrap()
+        };
+        let mut meta = request(Name::Root { hash: 11, nth: 2 }, None);
+        assert!(!read(&meta).has_waited(meta.left.delay));
+        meta.edit().unwrap().has_waited = true;
+        assert!(read(&meta).has_waited(meta.left.delay));
+    }
+
+    #[test]
     fn what_is_short_is_written_alike() {
         let mut meta = request(Name::Root { hash: 11, nth: 2 }, None);
         assert!(meta.pack_short().is_none(), "two processes wait for it");

@@ -142,3 +142,30 @@ pub async fn a_shorter_deadline() {
         vec![show(client.call(world.soon(), ()).await)]
     });
 }
+
+/// A hook that gives every request a minute.
+struct Minute;
+
+impl<Req> BeforeRequest<Req> for Minute {
+    async fn before(&mut self, context: &mut Context, _: &Req) -> Result<(), ServerError> {
+        context.deadline = Instant::now() + Duration::from_secs(60);
+        Ok(())
+    }
+}
+
+/// What a hook around the wrapper makes of the deadline that tarpc was given is not taken for
+/// one that is over.
+pub async fn another_deadline_outside() {
+    everywhere!(["8"], |world| {
+        let service = serve(|_, i: u32| async move {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok(i + 1)
+        });
+        let service = world.process("server").serve(service).before(Minute);
+        let (near, far) = tarpc::transport::channel::unbounded();
+        let channel = tarpc::server::BaseChannel::with_defaults(far);
+        crate::settings::serve!(channel, service);
+        let client = stub!(world.process("client"), near);
+        vec![show(client.call(world.soon(), 7).await)]
+    });
+}

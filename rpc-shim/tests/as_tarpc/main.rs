@@ -49,7 +49,8 @@ async fn run_all() {
         holds: one_context_for_several_calls, one_context_for_several_calls_in_a_handler,
             a_handler_that_waits_for_one_that_is_held, a_queue_in_the_client,
             a_connection_lost_after_a_hold;
-        hooks: before, before_outside, before_a_list, after, before_and_after, a_shorter_deadline;
+        hooks: before, before_outside, before_a_list, after, before_and_after, a_shorter_deadline,
+            another_deadline_outside;
         lifecycle: what_a_handler_sees, a_slow_handler, a_deadline_ends_the_handler, past_deadline,
             a_dropped_call, a_timeout_of_the_callers, select, a_panic, a_server_that_went,
             a_client_that_went, errors_of_the_service;

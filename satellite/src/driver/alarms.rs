@@ -194,7 +194,7 @@ impl Drop for Alarm {
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
-    use std::task::Waker;
+    use std::task::Wake;
 
     use super::*;
 
@@ -219,6 +219,37 @@ mod tests {
         assert_eq!(alarms.ring(at(200)), None);
         assert!(rang(&other));
         assert!(alarms.set(&other, at(300)) && !rang(&other), "it can be set again");
+    }
+
+    /// Counts how often it is woken.
+    #[derive(Default)]
+    struct Sleeper(AtomicUsize);
+
+    impl Wake for Sleeper {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn whoever_asked_last_is_woken_every_time() {
+        let alarms = Alarms::new(ProcessIndex(1));
+        let alarm = alarms.take();
+        let sleepers = [Arc::<Sleeper>::default(), Arc::default()];
+        let asks = |nth: usize| {
+            let waker = Waker::from(sleepers[nth].clone());
+            alarm.poll_rang(&mut Context::from_waker(&waker)).is_ready()
+        };
+        let woken = || sleepers.each_ref().map(|sleeper| sleeper.0.load(Ordering::SeqCst));
+        for (round, nth) in [0, 0, 1, 0].into_iter().enumerate() {
+            let before = woken();
+            alarms.set(&alarm, at(round as i64));
+            assert!(!asks(1 - nth) && !asks(nth));
+            alarms.ring(at(round as i64));
+            assert!(asks(nth));
+            let by = [0, 1].map(|sleeper| woken()[sleeper] - before[sleeper]);
+            assert_eq!(by, if nth == 0 { [1, 0] } else { [0, 1] });
+        }
     }
 
     /// None is lost, however they are set while the thread looks.
