@@ -144,6 +144,7 @@ pub async fn a_shorter_deadline() {
 }
 
 /// A hook that gives every request a minute.
+#[derive(Clone)]
 struct Minute;
 
 impl<Req> BeforeRequest<Req> for Minute {
