@@ -207,7 +207,7 @@ impl<'a> Call<'a> {
                 None => who.satellite.arm(timer),
             };
             let expires = || EventKind::DeadlineExpired { call: who.id(), end: End::Caller };
-            Passed { delay: deadline.fired(expires).await, is_free }
+            Passed { delay: deadline.expired(expires).await, is_free }
         })
     }
 
