@@ -24,9 +24,13 @@ use foldhash::fast::RandomState;
 use crate::entry::{Entry, Payload};
 use crate::reader::{Log, Position, ReadError, Recording, Tail};
 
+mod ahead;
 mod stream;
 
 use stream::Stream;
+
+/// If there are more logs than this, they are read by one thread.
+const THREADS_MAX: usize = 32;
 
 /// What comes next.
 #[derive(Debug)]
@@ -119,11 +123,12 @@ pub fn merged(recording: &Recording) -> Merged<'_> {
         departed_again: HashMap::default(),
         ended: VecDeque::new(),
     };
+    let may_have_threads = recording.logs().len() <= THREADS_MAX;
     let of_one_process = |a: &Log, b: &Log| a.manifest().process == b.manifest().process;
     for logs in recording.logs().chunk_by(of_one_process) {
         let index = merged.streams.len();
         merged.by_process.extend(logs.first().map(|log| (&log.manifest().process, index)));
-        merged.streams.push(Stream::new(logs));
+        merged.streams.push(Stream::new(logs, may_have_threads));
         merged.advance(index);
     }
     merged
@@ -219,9 +224,8 @@ impl Merged<'_> {
     /// Whether it waits for a departure that has not been; in vain, perhaps.
     fn waits(&self, entry: &MergedEntry<'_>, sent_as: &EventId) -> bool {
         let has_departed = entry.kind().is_some_and(|arrival| self.has_departed(arrival));
-        let is_known = || {
-            self.origin(sent_as).is_some_and(|origin| self.departures.contains_key(&origin))
-        };
+        let is_known =
+            || self.origin(sent_as).is_some_and(|origin| self.departures.contains_key(&origin));
         !has_departed && (!is_known() || self.may_come(sent_as))
     }
 

@@ -281,7 +281,8 @@ impl Handle {
         let groups = self.0.looked_out_for.load(Ordering::Acquire);
         groups != 0 && {
             let gate = gate();
-            is_among(&gate, groups) && self.lock().satellite.breakpoints().at(&gate).next().is_some()
+            is_among(&gate, groups)
+                && self.lock().satellite.breakpoints().at(&gate).next().is_some()
         }
     }
 
