@@ -3,6 +3,7 @@
 //! may ever have to wait for: so what few of them need is in boxes, made when it is needed.
 
 use std::future::{Ready, ready};
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use ddbx_protocol::attach::VALUE_BYTES_MAX;
@@ -214,8 +215,8 @@ impl Handle {
     ) -> Step<'a, (Passed, EventNumber)> {
         let come = match self.passes_in_turn(visit, &gate) {
             Some(passed) => match replay.come_and_happen(self, passed.delay, kind) {
-                Ok(number) => return Either::Left(ready((passed, number))),
-                Err(come) => come,
+                ControlFlow::Break(number) => return Either::Left(ready((passed, number))),
+                ControlFlow::Continue(come) => come,
             },
             None => replay.come(kind),
         };

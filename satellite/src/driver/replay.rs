@@ -1,6 +1,7 @@
 //! Events of a replay, each in its turn.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -124,13 +125,16 @@ impl Replay {
         satellite: &Handle,
         delay: Delay,
         kind: EventKind,
-    ) -> Result<EventNumber, Come<'_>> {
+    ) -> ControlFlow<EventNumber, Come<'_>> {
         let mut state = self.lock();
         match self.claim(&mut state, &kind) {
-            (claimed, None) => Ok(self.happens(state, claimed, satellite, delay, kind)),
+            (claimed, None) => {
+                ControlFlow::Break(self.happens(state, claimed, satellite, delay, kind))
+            }
             (claimed, Some(wait)) => {
                 drop(state);
-                Err(Come::Early(Turn { replay: self, kind: Some(kind), claimed }, wait))
+                let turn = Turn { replay: self, kind: Some(kind), claimed };
+                ControlFlow::Continue(Come::Early(turn, wait))
             }
         }
     }
