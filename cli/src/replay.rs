@@ -3,8 +3,8 @@
 //! The same programs are started ([`crate::run`]), each with the directory of the
 //! recording in its environment: its satellite lets every event wait for its turn. Here
 //! it is followed how far they have come ([`follow`]), and said how it ended
-//! ([`report`]). A process that exits can say nothing any more, so a replay is recorded
-//! too, and what it did is compared.
+//! ([`report`]). A process that exits can say nothing any more, so it leaves its last word
+//! in a file.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::Args;
 use ddbx_protocol::control::Wanted;
-use ddbx_recording::{Keep, NotReplayable, Recording, SessionManifest, create, is_replayable};
+use ddbx_recording::{Entry, NotReplayable, Recording, is_replayable};
 
 use tokio::sync::watch;
 
@@ -30,7 +30,6 @@ use crate::text::escaped;
 use follow::Following;
 use report::Report;
 
-mod compare;
 mod follow;
 mod report;
 
@@ -160,9 +159,8 @@ async fn replay(
         let planted = open.session.plant(wanted, None);
         planted.map_err(|refused| Failure::Marked(refused.to_string()))?;
     }
-    let again = tempfile::tempdir()?;
-    let again = again.path().join("replay");
-    let environment = environment(&open, recording, &again)?;
+    let last_words = tempfile::NamedTempFile::new()?;
+    let environment = environment(&open, recording, last_words.path())?;
     anstream::eprintln!("ddbx: session {} is open; try `ddbx holds` elsewhere", open.name);
 
     let stops = Stops::listen()?;
@@ -175,7 +173,7 @@ async fn replay(
     let (outlast, exited) = watch::channel(BTreeSet::new());
     let options = Options { outlast: Some(outlast), ..args.in_session.options() };
     let shows_progress = std::io::stderr().is_terminal() && !headless;
-    let mut following = Following::new(args, recording, config, &again, shows_progress);
+    let mut following = Following::new(args, recording, config, last_words.path(), shows_progress);
     let sinks = if args.json { Sinks::stderr(*headless) } else { Sinks::stdio(*headless) };
     let mut running = pin!(supervise(sinks, config, &environment, hooks, &options));
     let session = open.session.clone();
@@ -200,7 +198,7 @@ async fn replay(
     }
     let verdict = following.last_word(&session);
     // Nobody has to read all of it again only to count it.
-    let events = following.events().unwrap_or_else(|| compare::count(recording));
+    let events = following.events().unwrap_or_else(|| count(recording));
     Report::new(verdict, events, recording, &ended.exits).print(args.json)
 }
 
@@ -208,21 +206,26 @@ async fn replay(
 fn environment(
     open: &Open,
     recording: &Recording,
-    again: &Path,
+    last_words: &Path,
 ) -> Result<Vec<(String, String)>, Failure> {
     let absolute = |path: &Path| Ok::<_, Failure>(std::path::absolute(path)?.display().to_string());
-    let session = recording.session();
-    let manifest =
-        SessionManifest::new(session.session.clone(), session.created.clone(), Keep::All);
-    create(again, &manifest).map_err(|error| Failure::Failed(error.to_string()))?;
     let mut environment = open.environment.clone();
     environment.push(("DDBX_REPLAY".to_owned(), absolute(recording.directory())?));
-    environment.push(("DDBX_RECORD".to_owned(), absolute(again)?));
+    environment.push(("DDBX_LAST_WORDS".to_owned(), absolute(last_words)?));
     // What the user's shell says of other runs.
-    for other in ["DDBX_KEEP", "DDBX_PAYLOADS", "DDBX_PERTURB", "DDBX_EXACT"] {
+    for other in ["DDBX_RECORD", "DDBX_KEEP", "DDBX_PAYLOADS", "DDBX_PERTURB", "DDBX_EXACT"] {
         environment.push((other.to_owned(), String::new()));
     }
     Ok(environment)
+}
+
+/// How many events a recording has that happen again: connections come as they come.
+fn count(recording: &Recording) -> u64 {
+    let readers = recording.logs().iter().filter_map(|log| log.read().ok());
+    let entries = readers.flat_map(|reader| reader.map_while(Result::ok));
+    let happens_again =
+        |entry: &Entry| matches!(entry, Entry::Event(event) if !event.kind.is_of_connection());
+    entries.filter(|recorded| happens_again(&recorded.entry)).count() as u64
 }
 
 /// A path, as it is shown.

@@ -18,14 +18,19 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
-use ddbx_protocol::{EventId, EventKind, ProcessName};
+use ddbx_protocol::{EventId, EventKind, EventNumber, ProcessName};
+use foldhash::fast::RandomState;
 
 use crate::entry::{Entry, Payload};
 use crate::reader::{Log, Position, ReadError, Recording, Tail};
 
+mod ahead;
 mod stream;
 
 use stream::Stream;
+
+/// If there are more logs than this, they are read by one thread.
+const THREADS_MAX: usize = 32;
 
 /// What comes next.
 #[derive(Debug)]
@@ -114,18 +119,23 @@ pub fn merged(recording: &Recording) -> Merged<'_> {
         by_process: BTreeMap::new(),
         ready: BTreeSet::new(),
         waiting: BTreeMap::new(),
-        departures: HashMap::new(),
+        departures: HashMap::default(),
+        departed_again: HashMap::default(),
         ended: VecDeque::new(),
     };
+    let may_have_threads = recording.logs().len() <= THREADS_MAX;
     let of_one_process = |a: &Log, b: &Log| a.manifest().process == b.manifest().process;
     for logs in recording.logs().chunk_by(of_one_process) {
         let index = merged.streams.len();
         merged.by_process.extend(logs.first().map(|log| (&log.manifest().process, index)));
-        merged.streams.push(Stream::new(logs));
+        merged.streams.push(Stream::new(logs, may_have_threads));
         merged.advance(index);
     }
     merged
 }
+
+/// The name of a departure: of which stream it is, and its number there.
+type Origin = (usize, EventNumber);
 
 /// The entries of all logs, and how each log ends.
 #[derive(Debug)]
@@ -136,8 +146,10 @@ pub struct Merged<'a> {
     ready: BTreeSet<(Duration, usize)>,
     /// Streams whose next entry waits for this departure.
     waiting: BTreeMap<EventId, Vec<usize>>,
-    /// One of each start of their process.
-    departures: HashMap<EventId, Vec<EventKind>>,
+    /// What has departed. Every message is looked up here: so without the names of processes.
+    departures: HashMap<Origin, EventKind, RandomState>,
+    /// The same of processes that were started again, with names that come again.
+    departed_again: HashMap<Origin, Vec<EventKind>, RandomState>,
     /// How logs ended of which the last entry was taken.
     ended: VecDeque<Step<'a>>,
 }
@@ -159,8 +171,11 @@ impl<'a> Iterator for Merged<'a> {
             Entry::Event(moment) if moment.kind.is_departure() => entry.event_id(),
             _ => None,
         };
-        if let (Some(id), Entry::Event(moment)) = (&departs, &entry.entry) {
-            self.departures.entry(id.clone()).or_default().push(moment.kind.clone());
+        if let (Some(_), Entry::Event(moment)) = (&departs, &entry.entry) {
+            let origin = (index, moment.number);
+            if let Some(before) = self.departures.insert(origin, moment.kind.clone()) {
+                self.departed_again.entry(origin).or_default().push(before);
+            }
         }
         self.advance(index);
         // Whoever waits for it.
@@ -175,8 +190,17 @@ impl Merged<'_> {
     /// Whether the departure of this arrival has been. If all has been read, this is
     /// known even of one that was taken without.
     pub(crate) fn has_departed(&self, arrival: &EventKind) -> bool {
-        let named = arrival.sent_as().and_then(|sent_as| self.departures.get(sent_as));
-        named.is_some_and(|named| named.iter().any(|sent| fits(sent, arrival)))
+        let Some(origin) = arrival.sent_as().and_then(|sent_as| self.origin(sent_as)) else {
+            return false;
+        };
+        let Some(last) = self.departures.get(&origin) else { return false };
+        let before = || self.departed_again.get(&origin).into_iter().flatten();
+        fits(last, arrival) || before().any(|sent| fits(sent, arrival))
+    }
+
+    /// As what a departure is known, if its process has a log.
+    fn origin(&self, departure: &EventId) -> Option<Origin> {
+        Some((*self.by_process.get(&departure.process)?, departure.number))
     }
 
     /// Goes to the next entry of a stream.
@@ -200,7 +224,9 @@ impl Merged<'_> {
     /// Whether it waits for a departure that has not been; in vain, perhaps.
     fn waits(&self, entry: &MergedEntry<'_>, sent_as: &EventId) -> bool {
         let has_departed = entry.kind().is_some_and(|arrival| self.has_departed(arrival));
-        !has_departed && (!self.departures.contains_key(sent_as) || self.may_come(sent_as))
+        let is_known =
+            || self.origin(sent_as).is_some_and(|origin| self.departures.contains_key(&origin));
+        !has_departed && (!is_known() || self.may_come(sent_as))
     }
 
     fn judge(&self, entry: &MergedEntry<'_>) -> Departure {

@@ -12,6 +12,7 @@ use ddbx_recording::{
     join, session_in,
 };
 use ddbx_satellite::driver::{Course, Handle, Perturbation};
+use ddbx_satellite::last_words::LastWords;
 use ddbx_satellite::logic::script::Script;
 use ddbx_satellite::recorder::{self, Recorder};
 
@@ -26,6 +27,8 @@ pub(crate) struct Wanted {
     pub(crate) keep: Option<NonZeroU32>,
     /// Do again what was recorded there.
     pub(crate) replay: Option<PathBuf>,
+    /// Say there how far that has come in the end.
+    pub(crate) last_words: Option<PathBuf>,
     pub(crate) perturbation: Option<Perturbation>,
     /// Whether a replay shall repeat also what controls share.
     pub(crate) is_exact: bool,
@@ -34,13 +37,14 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// What `DDBX_RECORD`, `DDBX_KEEP`, `DDBX_PAYLOADS`, `DDBX_REPLAY` and `DDBX_PERTURB`
-    /// say. What is wrong is said, and left out.
+    /// What `DDBX_RECORD`, `DDBX_KEEP`, `DDBX_PAYLOADS`, `DDBX_REPLAY`, `DDBX_LAST_WORDS` and
+    /// `DDBX_PERTURB` say. What is wrong is said, and left out.
     pub(crate) fn from_environment() -> Self {
         Self {
             record: set("DDBX_RECORD").map(PathBuf::from),
             keep: read_or_say("DDBX_KEEP", |mib| mib.parse().ok()),
             replay: set("DDBX_REPLAY").map(PathBuf::from),
+            last_words: set("DDBX_LAST_WORDS").map(PathBuf::from),
             is_exact: set("DDBX_EXACT").is_some(),
             keeps_payloads: set("DDBX_PAYLOADS").is_some(),
             perturbation: read_or_say("DDBX_PERTURB", perturbation),
@@ -66,6 +70,11 @@ impl Wanted {
             recorder: recorder
                 .and_then(|recorder| recorder.map_err(|why| say("recorded", why)).ok()),
             script: script.and_then(|script| script.map_err(|why| say("replayed", why)).ok()),
+            last_words: self.last_words.clone().map(|file| LastWords {
+                file,
+                process: name.to_string(),
+                start: satellite.start_number(),
+            }),
             perturbation: self.perturbation,
             is_exact: self.is_exact,
             keeps_payloads: self.keeps_payloads,
@@ -88,12 +97,7 @@ impl Wanted {
             command: Some(std::env::args().collect()),
         };
         let files = join(directory, &session, process).map_err(|error| text(&error))?;
-        let mut options = Options { keep: session.keep, ..Options::default() };
-        if self.replay.is_some() {
-            // It is read when the process is gone, and then thrown away: it need not outlast
-            // the machine.
-            options.sync_after = None;
-        }
+        let options = Options { keep: session.keep, ..Options::default() };
         Recorder::start(files, &name, options, satellite.origin()).map_err(|error| text(&error))
     }
 }

@@ -1,6 +1,7 @@
 //! How far the processes of a replay have come.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -8,13 +9,11 @@ use ddbx_central::driver::Session;
 use ddbx_central::logic::replay::{Judge, Run, Verdict};
 use ddbx_protocol::ProcessName;
 use ddbx_protocol::control::{ReplayView, Reply, Request};
-use ddbx_protocol::replay::Progress;
 use ddbx_recording::Recording;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::watch;
 
-use super::{ReplayArgs, compare, shown};
-use crate::central::is_attached;
+use super::{ReplayArgs, count, shown};
 use crate::run::config::Config;
 
 /// How often to look.
@@ -27,7 +26,8 @@ const LOOKS_AFTER_EXIT: Duration = Duration::from_millis(5);
 /// Follows a replay to its end.
 pub(super) struct Following<'a> {
     recording: &'a Recording,
-    again: &'a Path,
+    /// Where those say their last word who exit.
+    last_words: &'a Path,
     runs: Vec<Run>,
     judge: Judge,
     /// Those that the run starts: they may have to be built first.
@@ -38,8 +38,6 @@ pub(super) struct Following<'a> {
     last_hold: Instant,
     last_newcomer: Instant,
     has_said: bool,
-    /// What those have done who are gone.
-    gone: BTreeMap<Run, Progress>,
     verdict: Option<Verdict>,
     events: Option<u64>,
     bar: Option<ProgressBar>,
@@ -50,7 +48,7 @@ impl<'a> Following<'a> {
         args: &'a ReplayArgs,
         recording: &'a Recording,
         config: &'a Config,
-        again: &'a Path,
+        last_words: &'a Path,
         shows_progress: bool,
     ) -> Self {
         let runs = recording.runs();
@@ -58,7 +56,7 @@ impl<'a> Following<'a> {
         let now = Instant::now();
         Self {
             recording,
-            again,
+            last_words,
             judge: Judge::new(runs.clone(), args.patience),
             runs,
             started: started.map(|name| name.as_str()).collect(),
@@ -68,10 +66,9 @@ impl<'a> Following<'a> {
             last_hold: now,
             last_newcomer: now,
             has_said: false,
-            gone: BTreeMap::new(),
             verdict: None,
             events: None,
-            bar: shows_progress.then(|| bar(compare::count(recording))),
+            bar: shows_progress.then(|| bar(count(recording))),
         }
     }
 
@@ -167,51 +164,29 @@ impl<'a> Following<'a> {
         self.judge.look(&views, since.elapsed())
     }
 
-    /// What the processes say, or have written before they exited. One that exits at once
+    /// What the processes say, or have left behind when they exited. One that exits at once
     /// has no time to say anything.
-    fn views(&mut self, session: &Session) -> Vec<ReplayView> {
+    fn views(&self, session: &Session) -> Vec<ReplayView> {
         let Some(Reply::Replay(mut views)) = session.request(Request::Replay) else {
             return Vec::new();
         };
-        for run in self.runs.clone() {
-            let of_run = |view: &ReplayView| run.0.as_str() == view.process && run.1 == view.start;
-            let at = views.iter().position(of_run);
-            // If all has happened again, that was its last word.
-            let is_there = match at {
-                Some(at) => views[at].is_there || views[at].progress.next.is_none(),
-                None => self.may_be_there(session, &run),
-            };
-            if !is_there && let Some(progress) = self.last_word_of(&run) {
-                let (process, start) = (run.0.to_string(), run.1);
-                let view = ReplayView { process, start, is_there, progress };
-                match at {
-                    Some(at) => views[at] = view,
-                    None => views.push(view),
-                }
+        for word in last_words(self.last_words) {
+            let is_same =
+                |view: &&mut ReplayView| (&view.process, view.start) == (&word.process, word.start);
+            match views.iter_mut().find(is_same) {
+                Some(view) if view.is_there => {}
+                Some(view) => *view = word,
+                None => views.push(word),
             }
         }
         views
     }
+}
 
-    /// Whether a process that has said nothing may have come and be there.
-    fn may_be_there(&self, session: &Session, (name, start): &Run) -> bool {
-        let has_come_later = || {
-            let next = (name.clone(), start + 1);
-            compare::LastWord::of(self.recording, self.again, &next).is_some()
-        };
-        is_attached(session, name.as_str()) && !has_come_later()
-    }
-
-    fn last_word_of(&mut self, run: &Run) -> Option<Progress> {
-        if let Some(known) = self.gone.get(run) {
-            return Some(known.clone());
-        }
-        let last = compare::LastWord::of(self.recording, self.again, run)?;
-        if last.is_closed {
-            self.gone.insert(run.clone(), last.progress.clone());
-        }
-        Some(last.progress)
-    }
+/// What those have said who have exited, in their order.
+fn last_words(file: &Path) -> Vec<ReplayView> {
+    let said = fs::read_to_string(file).unwrap_or_default();
+    said.lines().map_while(|line| serde_json::from_str(line).ok()).collect()
 }
 
 fn is_held(session: &Session) -> bool {

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use ddbx_protocol::{EventNumber, RealTime};
 
+use super::ahead::{Ahead, End};
 use super::{Departure, MergedEntry, Step};
 use crate::entry::Entry;
-use crate::reader::{Log, LogReader, ReadError, Tail};
+use crate::reader::{Log, Tail};
 
 /// The logs of one process. One that was started again has several.
 #[derive(Debug)]
@@ -17,7 +18,9 @@ pub(super) struct Stream<'a> {
     pub(super) head: Option<MergedEntry<'a>>,
     /// Logs that are not begun.
     logs: slice::Iter<'a, Log>,
-    reader: Option<(&'a Log, LogReader)>,
+    reader: Option<(&'a Log, Ahead)>,
+    /// Whether other threads may read them.
+    may_have_threads: bool,
     /// The first event of the log that is read.
     start: Option<RealTime>,
     since_start: Duration,
@@ -30,11 +33,12 @@ pub(super) struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(logs: &'a [Log]) -> Self {
+    pub(super) fn new(logs: &'a [Log], may_have_threads: bool) -> Self {
         Self {
             head: None,
             logs: logs.iter(),
             reader: None,
+            may_have_threads,
             start: None,
             since_start: Duration::ZERO,
             offset: Duration::ZERO,
@@ -69,7 +73,9 @@ impl<'a> Stream<'a> {
                     (self.head_at(), Duration::ZERO, None);
                 self.has_lost |= std::mem::take(&mut self.lacks);
                 match log.read() {
-                    Ok(reader) => self.reader = Some((log, reader)),
+                    Ok(reader) => {
+                        self.reader = Some((log, Ahead::new(reader, self.may_have_threads)));
+                    }
                     Err(error) => {
                         self.lacks = true;
                         ended.push_back(Step::Broken { log, error });
@@ -78,8 +84,8 @@ impl<'a> Stream<'a> {
                 continue;
             };
             let log = *log;
-            match reader.read() {
-                Ok(Some(recorded)) => {
+            match reader.next() {
+                Ok(recorded) => {
                     match &recorded.entry {
                         Entry::Event(moment) => {
                             self.lacks |= self.start.is_none() && moment.number > EventNumber(1);
@@ -97,8 +103,8 @@ impl<'a> Stream<'a> {
                         departure: Departure::Before,
                     });
                 }
-                end => {
-                    let end = ending(log, reader, end.err());
+                Err(end) => {
+                    let end = ending(log, end);
                     self.lacks |= !matches!(end, Step::End { tail: Tail::Closed, .. });
                     ended.push_back(end);
                     self.reader = None;
@@ -108,9 +114,9 @@ impl<'a> Stream<'a> {
     }
 }
 
-fn ending<'a>(log: &'a Log, reader: &LogReader, error: Option<ReadError>) -> Step<'a> {
-    match error {
-        Some(error) => Step::Broken { log, error },
-        None => Step::End { log, tail: reader.tail() },
+fn ending(log: &Log, end: End) -> Step<'_> {
+    match end {
+        Ok(tail) => Step::End { log, tail },
+        Err(error) => Step::Broken { log, error },
     }
 }

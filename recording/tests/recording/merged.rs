@@ -17,8 +17,20 @@ use crate::traffic::{Controls, shop};
 
 #[test]
 fn all_of_it_in_the_order_of_each_log_and_nothing_before_it_was_sent() {
+    let longest = in_one_order(10);
+    assert!(longest < 512, "{longest}: read in one piece");
+}
+
+#[test]
+fn the_same_of_logs_that_are_read_ahead() {
+    let longest = in_one_order(500);
+    assert!(longest > 4 * 512, "{longest}: read in several pieces");
+}
+
+/// How many events the longest log has.
+fn in_one_order(purchases: u32) -> usize {
     let temporary = tempfile::tempdir().unwrap();
-    let logs = shop(5, 4, 10, Controls::Named);
+    let logs = shop(5, 4, purchases, Controls::Named);
     for (name, moments) in &logs {
         record(temporary.path(), name, moments.iter().cloned().map(Entry::Event));
     }
@@ -48,6 +60,7 @@ fn all_of_it_in_the_order_of_each_log_and_nothing_before_it_was_sent() {
     assert_eq!(ends, logs.len());
     // Logs begin at slightly different times; apart from that it goes by the clock.
     assert!(jumps_back * 4 < seen.len() as u32, "{jumps_back} of {}", seen.len());
+    logs.iter().map(|(_, moments)| moments.len()).max().unwrap()
 }
 
 fn at(number: u64, millis: i64, kind: EventKind) -> Entry {

@@ -204,7 +204,7 @@ impl<'a> Call<'a> {
             let timer = TimerOf { who: &who, delay, due, gate: Gate::Deadline, is_free: false };
             let mut deadline = who.satellite.arm_with(timer, &who.own().alarm);
             let expires = || EventKind::DeadlineExpired { call: who.id(), end: End::Caller };
-            Passed { delay: deadline.fired(expires).await, is_free }
+            Passed { delay: deadline.expired(expires).await, is_free }
         })
     }
 

@@ -126,7 +126,7 @@ impl Call {
             let mut deadline = satellite.arm_with(timer, control.alarm());
             let expires =
                 || EventKind::DeadlineExpired { call: call_id(control), end: Side::Callee };
-            let expired = async { Ended::Expired(deadline.fired(expires).await) };
+            let expired = async { Ended::Expired(deadline.expired(expires).await) };
             or_is_given_up(control, expired).await
         })
     }
@@ -169,7 +169,7 @@ impl Call {
 /// In a replay a call is given up where it was.
 async fn or_is_given_up(control: &Control, ends: impl Future<Output = Ended>) -> Ended {
     let satellite = control.satellite();
-    let given_up = satellite.brought_about(control.delay(), || cancelled(control));
+    let given_up = satellite.given_up(control.delay(), || cancelled(control));
     tokio::select! {
         biased;
         ended = ends => ended,

@@ -13,6 +13,7 @@ use super::Handle;
 use super::fragments::Baton;
 use super::pass::Arrival;
 use super::replay::Replay;
+use crate::last_words::{self, LastWords};
 use crate::logic::script::{Like, Script};
 use crate::recorder::Recorder;
 
@@ -25,6 +26,8 @@ pub struct Course {
     pub perturbation: Option<Perturbation>,
     /// What shall happen.
     pub script: Option<Script>,
+    /// Where it is said how far that has come when the process ends.
+    pub last_words: Option<LastWords>,
     /// Whether what controls share inside the process is to be used in the order of their
     /// events, so that a replay can repeat it: then one of them runs at a time.
     pub is_exact: bool,
@@ -96,8 +99,12 @@ pub(super) struct Running {
 impl Handle {
     /// What concerns the course of events from the start.
     pub fn follow(&self, course: Course) {
-        let Course { recorder, perturbation, script, is_exact, keeps_payloads } = course;
-        let replay = script.map(|script| Replay::new(script, self.0.wake.clone()));
+        let Course { recorder, perturbation, script, last_words, is_exact, keeps_payloads } =
+            course;
+        if script.is_some() && last_words.is_some() {
+            last_words::at_the_end(self.inbox());
+        }
+        let replay = script.map(|script| Replay::new(script, last_words, self.0.wake.clone()));
         let baton = is_exact.then(Baton::default);
         let keeps_payloads = keeps_payloads && recorder.is_some() && replay.is_none();
         let course = Running { recorder, perturbation, replay, baton, keeps_payloads };

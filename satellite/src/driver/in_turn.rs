@@ -80,9 +80,10 @@ impl Handle {
         }
     }
 
-    /// Waits for an event that only a recording brings about; without one, for ever.
-    pub async fn brought_about(&self, delay: Delay, event: impl FnOnce() -> EventKind) {
-        if let Some(replay) = self.replay() {
+    /// Waits until a call is given up by its callee, which only a recording brings about;
+    /// without one, for ever.
+    pub async fn given_up(&self, delay: Delay, event: impl FnOnce() -> EventKind) {
+        if let Some(replay) = self.replay().filter(|replay| replay.sorts().are_given_up) {
             let turn = Box::pin(replay.turn(event())).await;
             if turn.is_recorded() {
                 turn.happens(self, delay);
@@ -95,6 +96,7 @@ impl Handle {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::pin::pin;
     use std::sync::Arc;
     use std::task::{Context, Poll, Waker};
@@ -106,7 +108,7 @@ mod tests {
     use ddbx_recording::{Entry, Moment};
 
     use super::*;
-    use crate::driver::{Course, NothingToReport, Somebody, Visit};
+    use crate::driver::{Course, NothingToReport, Somebody, TimerOf, Visit};
     use crate::logic::script::Script;
 
     struct Anybody(ControlId);
@@ -181,6 +183,26 @@ mod tests {
             assert_eq!(poll_once(first.as_mut()), Poll::Ready(true));
         }
         assert_eq!(poll_once(other.as_mut()), Poll::Ready(EventNumber(2)));
+    }
+
+    /// Every call has a deadline: if no recorded one passes, they cost next to nothing.
+    #[test]
+    fn a_deadline_is_looked_for_when_the_process_goes_on_by_itself() {
+        let satellite = replay_of(&["p/a"]);
+        let anybody = Anybody(ControlId::new("p/b").unwrap());
+        let (due, gate) = (satellite.now() - Delay::ZERO, Gate::Deadline);
+        let timer = TimerOf { who: &anybody, delay: Delay::ZERO, due, gate, is_free: false };
+        let mut deadline = satellite.arm(timer);
+        let is_looked_for = Cell::new(false);
+        let mut expires = pin!(deadline.expired(|| {
+            is_looked_for.set(true);
+            point("p/b")
+        }));
+        assert!(poll_once(expires.as_mut()).is_pending() && !is_looked_for.get());
+        let mut last = pin!(comes_to_a_point(&satellite, "p/a"));
+        assert!(poll_once(last.as_mut()).is_ready());
+        let _ = poll_once(expires.as_mut());
+        assert!(is_looked_for.get());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! may ever have to wait for: so what few of them need is in boxes, made when it is needed.
 
 use std::future::{Ready, ready};
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use ddbx_protocol::attach::VALUE_BYTES_MAX;
@@ -16,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::floor::woken;
-use super::replay::{Come, Replay};
+use super::replay::Replay;
 use super::{BUSY, Core, Handle, Waiting};
 use crate::logic::Verdict;
 use crate::logic::breakpoints::Groups;
@@ -151,7 +152,7 @@ impl Handle {
             return Arrival::Quiet(passed);
         }
         let gate = gate();
-        match quiet.filter(|_| groups & Groups::of_gate(&gate).0 == 0) {
+        match quiet.filter(|_| !is_among(&gate, groups)) {
             Some(_) if is_in_turn => Arrival::InTurn(Box::new(gate)),
             Some(passed) => Arrival::Quiet(passed),
             None => Arrival::Judge(Box::new(self.look(visit, gate, capture))),
@@ -212,17 +213,18 @@ impl Handle {
         gate: Box<Gate>,
         kind: EventKind,
     ) -> Step<'a, (Passed, EventNumber)> {
-        match (replay.come(kind), self.passes_in_turn(visit, &gate)) {
-            (Come::InTurn(turn), Some(passed)) => {
-                let number = turn.happens(self, passed.delay);
-                Either::Left(ready((passed, number)))
-            }
-            (come, _) => Either::Right(Box::pin(async move {
-                let turn = come.turn().await;
-                let passed = self.judge(visit, Arrival::InTurn(gate)).await;
-                (passed, turn.happens(self, passed.delay))
-            })),
-        }
+        let come = match self.passes_in_turn(visit, &gate) {
+            Some(passed) => match replay.come_and_happen(self, passed.delay, kind) {
+                ControlFlow::Break(number) => return Either::Left(ready((passed, number))),
+                ControlFlow::Continue(come) => come,
+            },
+            None => replay.come(kind),
+        };
+        Either::Right(Box::pin(async move {
+            let turn = come.turn().await;
+            let passed = self.judge(visit, Arrival::InTurn(gate)).await;
+            (passed, turn.happens(self, passed.delay))
+        }))
     }
 
     async fn pass_in_turn(
@@ -260,8 +262,7 @@ impl Handle {
     /// With what a strand passes a gate now, if nothing stands in its way.
     fn passes_in_turn(&self, visit: Visit<'_>, gate: &Gate) -> Option<Passed> {
         let groups = self.0.looked_out_for.load(Ordering::Acquire);
-        let is_planted = groups != 0 && groups & Groups::of_gate(gate).0 != 0;
-        self.quiet(visit).filter(|_| !is_planted)
+        self.quiet(visit).filter(|_| !is_among(gate, groups))
     }
 
     /// The delay of a strand that has waited since its clock showed `began`, and was woken
@@ -281,7 +282,7 @@ impl Handle {
         let groups = self.0.looked_out_for.load(Ordering::Acquire);
         groups != 0 && {
             let gate = gate();
-            groups & Groups::of_gate(&gate).0 != 0
+            is_among(&gate, groups)
                 && self.lock().satellite.breakpoints().at(&gate).next().is_some()
         }
     }
@@ -342,6 +343,11 @@ impl Handle {
         guard.disarm();
         passed
     }
+}
+
+/// Whether breakpoints look out for what is in the group of a gate. Mostly there are none.
+fn is_among(gate: &Gate, groups: u64) -> bool {
+    groups != 0 && groups & Groups::of_gate(gate).0 != 0
 }
 
 impl Core {

@@ -1,6 +1,7 @@
 //! Events of a replay, each in its turn.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -11,12 +12,17 @@ use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, oneshot};
 
 use super::{Handle, fragments};
-use crate::logic::script::{Claim, Place, Script};
+use crate::last_words::LastWords;
+use crate::logic::script::{Claim, Place, Script, Sorts};
 
 pub(super) struct Replay {
     state: Mutex<State>,
     /// Told when the process goes on by itself.
     freed: Notify,
+    /// What may become of calls at all.
+    sorts: Sorts,
+    /// Where it is said how far all has come in the end.
+    last_words: Option<LastWords>,
 }
 
 struct State {
@@ -51,7 +57,8 @@ pub(super) enum Told {
 }
 
 impl Replay {
-    pub(super) fn new(script: Script, wake: Sender<()>) -> Self {
+    pub(super) fn new(script: Script, last_words: Option<LastWords>, wake: Sender<()>) -> Self {
+        let sorts = script.sorts();
         let state = Mutex::new(State {
             script,
             turns: BTreeMap::new(),
@@ -61,12 +68,30 @@ impl Replay {
             recent: VecDeque::new(),
             wake,
         });
-        Self { state, freed: Notify::new() }
+        Self { state, freed: Notify::new(), sorts, last_words }
     }
 
     /// Asks the script something.
     pub(super) fn ask<T>(&self, question: impl FnOnce(&mut Script) -> T) -> T {
         question(&mut self.lock().script)
+    }
+
+    /// What may become of calls at all.
+    pub(super) fn sorts(&self) -> Sorts {
+        self.sorts
+    }
+
+    /// Waits until the process goes on by itself.
+    pub(super) async fn freed(&self) {
+        let freed = {
+            let state = self.lock();
+            if state.script.is_free() {
+                return;
+            }
+            // Made while this is locked, so that it is not told too early.
+            self.freed.notified()
+        };
+        freed.await;
     }
 
     /// An event that does not wait.
@@ -83,17 +108,39 @@ impl Replay {
         self.come(kind).turn().await
     }
 
-    /// An event comes. Mostly it is its turn.
+    /// An event comes.
     pub(super) fn come(&self, kind: EventKind) -> Come<'_> {
-        match self.claim(kind) {
-            (turn, None) => Come::InTurn(turn),
-            (turn, Some(wait)) => Come::Early(turn, wait),
+        let (claimed, wait) = self.claim(&mut self.lock(), &kind);
+        let turn = Turn { replay: self, kind: Some(kind), claimed };
+        match wait {
+            None => Come::InTurn(turn),
+            Some(wait) => Come::Early(turn, wait),
         }
     }
 
-    fn claim(&self, kind: EventKind) -> (Turn<'_>, Option<Wait<'_>>) {
+    /// An event comes in whose way nothing stands, and happens if it is its turn: its number.
+    /// Mostly it is, and with that all is done.
+    pub(super) fn come_and_happen(
+        &self,
+        satellite: &Handle,
+        delay: Delay,
+        kind: EventKind,
+    ) -> ControlFlow<EventNumber, Come<'_>> {
         let mut state = self.lock();
-        let claim = state.script.claim(&kind);
+        match self.claim(&mut state, &kind) {
+            (claimed, None) => {
+                ControlFlow::Break(self.happens(state, claimed, satellite, delay, kind))
+            }
+            (claimed, Some(wait)) => {
+                drop(state);
+                let turn = Turn { replay: self, kind: Some(kind), claimed };
+                ControlFlow::Continue(Come::Early(turn, wait))
+            }
+        }
+    }
+
+    fn claim(&self, state: &mut State, kind: &EventKind) -> (Claimed, Option<Wait<'_>>) {
+        let claim = state.script.claim(kind);
         if let Claim::At(place) = claim
             && state.script.is_next(place)
             && fragments::ends_of(self)
@@ -102,7 +149,7 @@ impl Replay {
             // nobody has to be called between the two.
             state.script.stands();
         }
-        let (place, wait) = match claim {
+        match claim {
             Claim::Free => (Claimed::Nothing, None),
             Claim::At(place) if state.script.is_turn(place) => (Claimed::Place(place), None),
             Claim::At(place) => {
@@ -111,7 +158,7 @@ impl Replay {
                 (Claimed::Place(place), Some(Wait::Told(told)))
             }
             // Made while this is locked, so that it is not told too early.
-            Claim::Unheard if may_never_come(&kind) => {
+            Claim::Unheard if may_never_come(kind) => {
                 (Claimed::Nothing, Some(Wait::Freed(self.freed.notified())))
             }
             Claim::Beyond | Claim::Unheard => {
@@ -121,8 +168,31 @@ impl Replay {
                 state.beyond.insert(id, (kind.clone(), tell));
                 (Claimed::Beyond(id), Some(Wait::Told(told)))
             }
+        }
+    }
+
+    /// It happens: its number. Its control runs on from here, and others wait for that
+    /// if it is known when it stands again.
+    fn happens(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        claimed: Claimed,
+        satellite: &Handle,
+        delay: Delay,
+        kind: EventKind,
+    ) -> EventNumber {
+        let place = match claimed {
+            Claimed::Place(place) => Some(place),
+            Claimed::Beyond(_) | Claimed::Nothing => None,
         };
-        (Turn { replay: self, kind: Some(kind), claimed: place }, wait)
+        let number = state.happens(place, &kind);
+        if !state.script.is_over() && fragments::begins(satellite, number.0) {
+            state.script.runs();
+        }
+        self.call_next(&mut state);
+        drop(state);
+        satellite.keep_numbered(number, delay, kind);
+        number
     }
 
     /// An answer to a call that left is there, whether anybody wants it or not.
@@ -171,8 +241,23 @@ impl Replay {
         }
     }
 
+    /// Says how far it has come, where that is read when the process is gone.
+    pub(super) fn say_last_word(&self) {
+        if let Some(last_words) = &self.last_words
+            && let Err(error) = last_words.say(self.progress())
+        {
+            eprintln!("ddbx: it is not known how far the replay came: {error}");
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        self.say_last_word();
     }
 }
 
@@ -253,6 +338,7 @@ fn may_never_come(kind: &EventKind) -> bool {
     matches!(kind, DeadlineExpired { .. } | Fired { .. } | Cancelled { .. })
 }
 
+#[derive(Clone, Copy)]
 enum Claimed {
     Place(Place),
     Beyond(u64),
@@ -272,23 +358,10 @@ impl Turn<'_> {
         matches!(self.claimed, Claimed::Place(_))
     }
 
-    /// It happens: its number. Its control runs on from here, and others wait for that
-    /// if it is known when it stands again.
+    /// It happens: its number.
     pub(super) fn happens(mut self, satellite: &Handle, delay: Delay) -> EventNumber {
         let Some(kind) = self.kind.take() else { return EventNumber::default() };
-        let place = match self.claimed {
-            Claimed::Place(place) => Some(place),
-            Claimed::Beyond(_) | Claimed::Nothing => None,
-        };
-        let mut state = self.replay.lock();
-        let number = state.happens(place, &kind);
-        if !state.script.is_over() && fragments::begins(satellite, number.0) {
-            state.script.runs();
-        }
-        self.replay.call_next(&mut state);
-        drop(state);
-        satellite.keep_numbered(number, delay, kind);
-        number
+        self.replay.happens(self.replay.lock(), self.claimed, satellite, delay, kind)
     }
 
     /// The same; and only now it is known what exactly it is.
@@ -344,7 +417,7 @@ mod tests {
         };
         let script = [(1, point("first")), (2, point("second"))].map(moment);
         let (wake, over) = channel();
-        let replay = Replay::new(Script::new(script), wake);
+        let replay = Replay::new(Script::new(script), None, wake);
         let mut context = Context::from_waker(Waker::noop());
         let mut one = Box::pin(replay.turn(point("second")));
         let mut other = Box::pin(replay.turn(point("second")));

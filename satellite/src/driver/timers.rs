@@ -112,6 +112,17 @@ impl Armed<'_> {
         }
     }
 
+    /// The same of a call's deadline. In a replay in which none passes nobody has to look for
+    /// this one: it is set when all has happened again.
+    pub async fn expired(&mut self, event: impl FnOnce() -> EventKind) -> Delay {
+        if let (Runs::InTurn(_), Some(replay)) = (&self.runs, self.satellite.replay())
+            && !replay.sorts().expire
+        {
+            replay.freed().await;
+        }
+        self.fired(event).await
+    }
+
     /// It passes its gate. If its delay has grown while it did not stand still, central
     /// is lost and it is not due yet. A deadline then gets some more time: others may
     /// find out a little later, and what it waits for goes on only then.

@@ -62,6 +62,16 @@ pub struct Like {
     pub is_same: bool,
 }
 
+/// What becomes of calls anywhere in a script, besides their events. Every call is prepared for
+/// each of these, and in most scripts there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sorts {
+    /// Deadlines pass.
+    pub expire: bool,
+    /// Calls are given up.
+    pub are_given_up: bool,
+}
+
 #[derive(Debug)]
 struct Step {
     number: EventNumber,
@@ -146,6 +156,16 @@ impl Script {
     /// The same, in which these calls of the process do not arrive anywhere.
     pub fn without(self, lost: BTreeSet<CallId>) -> Self {
         Self { lost, ..self }
+    }
+
+    /// What becomes of calls in it.
+    pub fn sorts(&self) -> Sorts {
+        use EventKind::{Cancelled, DeadlineExpired};
+        let kinds = || self.steps.iter().map(|step| &step.kind);
+        Sorts {
+            expire: kinds().any(|kind| matches!(kind, DeadlineExpired { .. })),
+            are_given_up: kinds().any(|kind| matches!(kind, Cancelled { end: End::Callee, .. })),
+        }
     }
 
     /// An event comes. It keeps the place until it has happened or is put back.
