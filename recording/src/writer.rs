@@ -123,13 +123,23 @@ impl<S: Storage> LogWriter<S> {
     pub fn drain(&mut self, now: RealTime, queue: &Queue) {
         let mut batch = std::mem::take(&mut self.batch);
         let dropped = queue.take(&mut batch);
-        let mut entries = batch.entries.iter();
-        for line in &batch.lines {
-            match line {
-                Line::Note(noted) => self.put(now, Item::Note(noted)),
-                Line::Entry => entries.next().into_iter().for_each(|entry| self.append(now, entry)),
-                Line::Met(process, name) => self.encoder.meet(*process, name),
-            }
+        let (mut lines, mut entries) = (&batch.lines[..], batch.entries.iter());
+        while let Some((line, rest)) = lines.split_first() {
+            lines = match (self.put_many(now, lines), line) {
+                (0, Line::Note(noted)) => {
+                    self.put(now, Item::Note(noted));
+                    rest
+                }
+                (0, Line::Entry) => {
+                    entries.next().into_iter().for_each(|entry| self.append(now, entry));
+                    rest
+                }
+                (0, Line::Met(process, name)) => {
+                    self.encoder.meet(*process, name);
+                    rest
+                }
+                (taken, _) => &lines[taken..],
+            };
             if self.is_large() {
                 self.flush(now);
             }
@@ -150,7 +160,29 @@ impl<S: Storage> LogWriter<S> {
         }
     }
 
-    #[inline]
+    /// Takes the notes with which these begin, as long as there is nothing else to do: how many.
+    /// Nearly all that comes is taken so.
+    fn put_many(&mut self, now: RealTime, lines: &[Line]) -> usize {
+        if self.is_ended || self.missing.is_some() || self.is_large() {
+            return 0;
+        }
+        let mut taken = 0;
+        while let Some(Line::Note(noted)) = lines.get(taken)
+            && !self.encoder.is_full()
+        {
+            self.encoder.push_note(noted);
+            taken += 1;
+        }
+        if taken > 0 {
+            self.waits_since.get_or_insert(now);
+            self.counters.entries += taken as u64;
+        }
+        if self.encoder.is_full() {
+            self.close_block();
+        }
+        taken
+    }
+
     fn put(&mut self, now: RealTime, item: Item<'_>) {
         if self.is_full() {
             return self.miss(1, self.why());
@@ -279,7 +311,6 @@ impl<S: Storage> LogWriter<S> {
         }
     }
 
-    #[inline]
     fn take(&mut self, now: RealTime, item: Item<'_>) {
         match item {
             Item::Entry(entry) => self.encoder.push(entry),

@@ -3,14 +3,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ddbx_protocol::link::Connection;
+use ddbx_protocol::link::{Connection, FrameError, Receiver};
 use ddbx_protocol::session::LEASE;
 use ddbx_protocol::{FromCentral, FromSatellite, Status};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::task::JoinSet;
+use tokio::time::{sleep_until, timeout};
 
-use super::pulse::Pulse;
+use super::pulse::{Line, Pulse};
 use crate::driver::{Backlog, Deliver, Membership, Session};
 
 /// How many messages wait for one satellite. Whoever is let go gets one, and there can be
@@ -18,7 +19,7 @@ use crate::driver::{Backlog, Deliver, Membership, Session};
 const OUTGOING_MAX: usize = 256 * 1024;
 
 /// Until the satellite is gone, or has joined again over another connection.
-pub(super) async fn serve(connection: Connection, session: Session, mut pulse: Pulse) {
+pub(super) async fn serve(connection: Connection, session: Session, pulse: Pulse) {
     let (mut sender, mut receiver) = connection.split();
     let first = timeout(LEASE, receiver.receive::<FromSatellite>()).await;
     let Ok(Ok(Some(FromSatellite::Attach(attach)))) = first else { return };
@@ -33,45 +34,61 @@ pub(super) async fn serve(connection: Connection, session: Session, mut pulse: P
         }
         sender.flush().await
     };
-    if !matches!(timeout(LEASE, welcome).await, Ok(Ok(()))) {
+    if !within_lease(welcome).await {
         return;
     }
-    pulse.feel();
-    let mut news = News::default();
-    let mut heard = Instant::now();
-    // Not set anew with every message: when it is over it looks when the last one came.
-    let mut lease = std::pin::pin!(sleep_until(heard + LEASE));
+    let line = pulse.reach(sender);
+    // Apart: when a thousand say that nothing has happened, nobody looks whether there is
+    // something for them. It ends with this.
+    let mut listening = JoinSet::new();
+    listening.spawn(listen(receiver, session, membership, line.clone()));
+    // Most never need it: it is set when somebody has been silent for a while.
+    let mut lease = std::pin::pin!(sleep_until(line.heard() + LEASE));
+    let mut is_watched = false;
     loop {
-        let message = tokio::select! {
-            received = receiver.receive::<FromSatellite>() => {
-                let Ok(Some(message)) = received else { return };
-                if let Some(message) = news.of(message) {
-                    session.hear(membership, message);
-                    session.backlog().room().await;
-                }
-                // Only then: it was not silent while nobody listened.
-                heard = Instant::now();
-                continue;
-            }
+        tokio::select! {
             // None: the same process has joined again over another connection, or it has
             // taken too little.
-            message = outgoing.recv() => match message {
-                Some(message) => message,
-                None => return,
-            },
-            () = pulse.beat() => FromCentral::Heartbeat,
-            () = &mut lease => {
-                if heard.elapsed() >= LEASE {
+            message = outgoing.recv() => {
+                let Some(message) = message else { return };
+                if !within_lease(line.send(&message)).await {
                     return;
                 }
-                lease.as_mut().reset(heard + LEASE);
-                continue;
             }
-        };
-        if !matches!(timeout(LEASE, sender.send(&message)).await, Ok(Ok(()))) {
-            return;
+            () = line.worries() => {
+                if !within_lease(line.flush()).await {
+                    return;
+                }
+                lease.as_mut().reset(line.heard() + LEASE);
+                is_watched = true;
+            }
+            () = &mut lease, if is_watched => {
+                if line.heard().elapsed() >= LEASE {
+                    return;
+                }
+                is_watched = false;
+            }
+            _ = listening.join_next() => return,
         }
     }
+}
+
+/// Until the satellite is gone.
+async fn listen(mut receiver: Receiver, session: Session, membership: Membership, line: Arc<Line>) {
+    let mut news = News::default();
+    while let Ok(Some(message)) = receiver.receive().await {
+        if let Some(message) = news.of(message) {
+            session.hear(membership, message);
+            session.backlog().room().await;
+        }
+        // Only then: it was not silent while nobody listened.
+        line.hears();
+    }
+}
+
+/// A satellite that takes nothing any more is as good as gone.
+async fn within_lease(sending: impl Future<Output = Result<(), FrameError>>) -> bool {
+    matches!(timeout(LEASE, sending).await, Ok(Ok(())))
 }
 
 /// Hands messages on. A satellite that takes so few that there is no room for the next one

@@ -1,7 +1,7 @@
 //! A connection after its handshake: messages both ways.
 
 use std::pin::Pin;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 use futures::{SinkExt, StreamExt};
 use serde::Serialize;
@@ -67,6 +67,17 @@ impl Sender {
     /// Waits when much is queued already.
     pub async fn feed<T: Serialize>(&mut self, message: &T) -> Result<(), FrameError> {
         self.frames.feed(message).await
+    }
+
+    /// Queues a message and sends what can be sent without waiting: true if that is all.
+    /// Nobody is woken for the rest, which goes out with the next `flush` or `send`.
+    pub fn send_at_once<T: Serialize>(&mut self, message: &T) -> Result<bool, FrameError> {
+        self.frames.start_send_unpin(message)?;
+        let mut context = Context::from_waker(Waker::noop());
+        match SinkExt::<&T>::poll_flush_unpin(&mut self.frames, &mut context) {
+            Poll::Ready(sent) => sent.map(|()| true),
+            Poll::Pending => Ok(false),
+        }
     }
 
     /// Sends all that is queued.

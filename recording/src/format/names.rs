@@ -97,7 +97,7 @@ impl<N: Name> Defined<N> {
     }
 
     /// Appends a reference to a name that was defined.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_again(&self, out: &mut impl Out, number: usize, reserved: u64) -> usize {
         varint::put(out, reserved + (self.count - number) as u64);
         number
@@ -120,7 +120,7 @@ impl<N: Name> Defined<N> {
 
     /// Appends the beginning of a definition that says what a name is made of, which has at
     /// most so many bytes. Its number is found by whoever has made it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn define_made(&mut self, out: &mut impl Out, bytes: usize) -> usize {
         out.byte(0);
         out.byte(MADE as u8);

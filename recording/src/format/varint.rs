@@ -13,50 +13,60 @@ impl Out for Vec<u8> {
     }
 }
 
-/// A few bytes that are put together before they go where there is room for many: there,
-/// each of them would be asked for its room.
+/// A few bytes at the end of many. There is room for all of them at once, or each of them
+/// would be asked for its own; and they are put where they stay, for what is written in small
+/// pieces and read in a large one must be waited for.
 #[derive(Debug)]
-pub(super) struct Few {
-    bytes: [u8; Self::MAX],
-    len: usize,
+pub(super) struct Few<'a> {
+    out: &'a mut Vec<u8>,
+    at: usize,
 }
 
-impl Few {
+impl<'a> Few<'a> {
     /// More than the longest note: four numbers of at most ten bytes, four names of at most
     /// three, and what a control has begun with.
-    const MAX: usize = 96;
+    const ROOM: [u8; 96] = [0; 96];
 
-    /// All go there.
-    #[inline]
-    pub(super) fn go(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.bytes[..self.len]);
-        self.len = 0;
+    #[inline(always)]
+    pub(super) fn at_the_end_of(out: &'a mut Vec<u8>) -> Self {
+        let at = out.len();
+        out.extend_from_slice(&Self::ROOM);
+        Self { out, at }
     }
 
-    #[inline]
+    /// That was all.
+    #[inline(always)]
+    pub(super) fn end(self) {
+        self.out.truncate(self.at);
+    }
+
+    /// Something that may be long comes here.
+    #[inline(always)]
+    pub(super) fn put<R>(&mut self, put: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        self.out.truncate(self.at);
+        let result = put(self.out);
+        self.at = self.out.len();
+        self.out.extend_from_slice(&Self::ROOM);
+        result
+    }
+
+    #[inline(always)]
     pub(super) fn extend<const N: usize>(&mut self, bytes: [u8; N]) {
-        self.bytes[self.len..self.len + N].copy_from_slice(&bytes);
-        self.len += N;
+        self.out[self.at..self.at + N].copy_from_slice(&bytes);
+        self.at += N;
     }
 }
 
-impl Default for Few {
-    #[inline]
-    fn default() -> Self {
-        Self { bytes: [0; Self::MAX], len: 0 }
-    }
-}
-
-impl Out for Few {
-    #[inline]
+impl Out for Few<'_> {
+    #[inline(always)]
     fn byte(&mut self, byte: u8) {
-        self.bytes[self.len] = byte;
-        self.len += 1;
+        self.out[self.at] = byte;
+        self.at += 1;
     }
 }
 
 /// Appends a number.
-#[inline]
+#[inline(always)]
 pub(super) fn put(out: &mut impl Out, mut value: u64) {
     while value >= 0x80 {
         out.byte(value as u8 | 0x80);
@@ -67,7 +77,7 @@ pub(super) fn put(out: &mut impl Out, mut value: u64) {
 
 /// Appends by how much `value` differs from `base`, near zero in either direction
 /// being short. The difference wraps, so that any two numbers have one.
-#[inline]
+#[inline(always)]
 pub(super) fn put_difference(out: &mut impl Out, base: u64, value: u64) {
     let difference = value.wrapping_sub(base) as i64;
     put(out, ((difference << 1) ^ (difference >> 63)) as u64);
@@ -140,12 +150,17 @@ mod tests {
             prop_assert_eq!(input.number(), Ok(value));
             prop_assert_eq!(input.difference(base), Ok(value));
             prop_assert!(input.0.is_empty());
-            let (mut few, mut same) = (Few::default(), Vec::new());
+            let mut same = Vec::new();
+            let mut few = Few::at_the_end_of(&mut same);
             put(&mut few, value);
-            few.go(&mut same);
             put_difference(&mut few, base, value);
-            few.go(&mut same);
-            prop_assert_eq!(same, out);
+            few.end();
+            prop_assert_eq!(&same, &out);
+            let mut few = Few::at_the_end_of(&mut same);
+            put(&mut few, value);
+            few.put(|same| put_difference(same, base, value));
+            few.end();
+            prop_assert_eq!(same, out.repeat(2));
         }
 
         #[test]

@@ -1,5 +1,7 @@
 //! Entries to bytes.
 
+use std::mem;
+
 use ddbx_protocol::{
     CallId, CallPath, ChoiceName, ConnectionId, ControlId, Delay, End, EventId, EventKind,
     EventNumber, MethodName, PointLabel, ProcessName, RealTime, Shared,
@@ -10,7 +12,7 @@ use super::peers::Peers;
 use super::{BODY_BYTES_FULL, DELAY, JUMP, Memory, NEXT_CALL, OTHER_CALL, PAYLOAD, kind, slot};
 use crate::entry::{Entry, Moment, Why};
 use crate::format::names::Defined;
-use crate::format::varint::{Few, Out as _};
+use crate::format::varint::Out;
 use crate::format::{BlockKind, encode_block, varint};
 
 mod notes;
@@ -113,11 +115,12 @@ impl Encoder {
 
     #[inline]
     fn names_are_full(&self) -> bool {
+        // All at once: this is asked after every event, and hardly ever so.
         self.processes.is_full()
-            || self.controls.is_full()
-            || self.methods.is_full()
-            || self.labels.is_full()
-            || self.choices.is_full()
+            | self.controls.is_full()
+            | self.methods.is_full()
+            | self.labels.is_full()
+            | self.choices.is_full()
     }
 
     /// An entry is about to be added: an event with this number, or something else.
@@ -130,10 +133,10 @@ impl Encoder {
     }
 
     /// Puts what every event has. Returns its tag, as far as it is known.
-    #[inline]
+    #[inline(always)]
     fn begin_event(
         &mut self,
-        out: &mut Few,
+        out: &mut impl Out,
         kind: u8,
         number: EventNumber,
         at: RealTime,
@@ -157,9 +160,10 @@ impl Encoder {
 
     fn event(&mut self, moment: &Moment) {
         let Moment { number, at, delay, kind, payload } = moment;
-        let (tag_at, mut few) = (self.body.len(), Few::default());
-        let mut tag = self.begin_event(&mut few, tag_of(kind), *number, *at, *delay);
-        few.go(&mut self.body);
+        let mut body = mem::take(&mut self.body);
+        let tag_at = body.len();
+        let mut tag = self.begin_event(&mut body, tag_of(kind), *number, *at, *delay);
+        self.body = body;
         match kind {
             EventKind::CallSent { call, method, content } => {
                 tag |= self.call(call);

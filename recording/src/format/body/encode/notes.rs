@@ -1,6 +1,6 @@
 //! Notes to bytes: the same as the events that they are in full, without making those.
 
-use std::ptr;
+use std::{mem, ptr};
 
 use ddbx_protocol::bounded::Short;
 use ddbx_protocol::{ControlId, MethodName, ProcessIndex, ProcessName};
@@ -17,6 +17,7 @@ const MORE_BYTES: usize = 128 + 29;
 impl Encoder {
     /// Adds a note to the open block. Mostly all that it names was named before, so a few bytes
     /// say it; what is not goes into the block at once, and they before it.
+    #[inline]
     pub fn push_note(&mut self, noted: &Noted) {
         let Noted { number, at, delay, note } = noted;
         self.begin_entry(Some(*number));
@@ -26,17 +27,17 @@ impl Encoder {
             Happens::ReturnSent => kind::RETURN_SENT,
             Happens::ReturnArrived { .. } => kind::RETURN_ARRIVED,
         };
-        let (tag_at, mut few) = (self.body.len(), Few::default());
+        let mut body = mem::take(&mut self.body);
+        let (tag_at, mut few) = (body.len(), Few::at_the_end_of(&mut body));
         let tag = self.begin_event(&mut few, kind, *number, *at, *delay);
         let control = match &note.control {
             Who::Named(name) => self.named(&mut few, name),
             Who::Begun(beginning) => self.begun(&mut few, beginning),
         };
         let path = note.path.numbers();
-        let which = self.usual_path(control, path).unwrap_or_else(|| {
-            few.go(&mut self.body);
-            self.path(control, path)
-        });
+        let which = self
+            .usual_path(control, path)
+            .unwrap_or_else(|| few.put(|body| self.other_path(body, control, path)));
         match note.what {
             Happens::CallSent { method, content } => {
                 self.method(&mut few, method);
@@ -49,8 +50,9 @@ impl Encoder {
             Happens::ReturnSent => {}
             Happens::ReturnArrived { sent_as } => self.sent_as(&mut few, sent_as),
         }
-        few.go(&mut self.body);
-        self.body[tag_at] = tag | which;
+        few.end();
+        body[tag_at] = tag | which;
+        self.body = body;
     }
 
     /// From now on a process that notes name by its number has this name.
@@ -61,22 +63,34 @@ impl Encoder {
         }
     }
 
-    #[inline]
-    fn named(&mut self, few: &mut Few, name: &ControlId) -> usize {
+    #[inline(always)]
+    fn named(&mut self, few: &mut Few<'_>, name: &ControlId) -> usize {
         match self.controls.find(name) {
             Some(number) => self.controls.put_again(few, number, 0),
-            None => self.named_anew(few, name),
+            None => few.put(|body| self.named_anew(body, name)),
         }
     }
 
     #[cold]
-    fn named_anew(&mut self, few: &mut Few, name: &ControlId) -> usize {
-        few.go(&mut self.body);
-        self.control(name, 0)
+    fn named_anew(&mut self, body: &mut Vec<u8>, name: &ControlId) -> usize {
+        self.with_body(body, |it| it.control(name, 0))
     }
 
-    #[inline]
-    fn begun(&mut self, few: &mut Few, beginning: &Beginning) -> usize {
+    #[inline(never)]
+    fn other_path(&mut self, body: &mut Vec<u8>, control: usize, path: &[u32]) -> u8 {
+        self.with_body(body, |it| it.path(control, path))
+    }
+
+    /// With the body back where it belongs.
+    fn with_body<R>(&mut self, body: &mut Vec<u8>, put: impl FnOnce(&mut Self) -> R) -> R {
+        mem::swap(&mut self.body, body);
+        let result = put(self);
+        mem::swap(&mut self.body, body);
+        result
+    }
+
+    #[inline(always)]
+    fn begun(&mut self, few: &mut Few<'_>, beginning: &Beginning) -> usize {
         if let Some(number) = self.begun.find(beginning) {
             return self.controls.put_again(few, number, 0);
         }
@@ -95,43 +109,46 @@ impl Encoder {
         number
     }
 
-    #[inline]
-    fn method(&mut self, few: &mut Few, method: &'static MethodName) {
+    #[inline(always)]
+    fn method(&mut self, few: &mut Few<'_>, method: &'static MethodName) {
         // One event after the other is mostly about the same.
         match self.last_method {
             Some((last, number)) if ptr::eq(last, method) => {
                 self.methods.put_again(few, number, 0);
             }
-            _ => self.another_method(few, method),
+            _ => few.put(|body| self.another_method(body, method)),
         }
     }
 
     #[cold]
-    fn another_method(&mut self, few: &mut Few, method: &'static MethodName) {
-        few.go(&mut self.body);
-        let number = self.methods.put(&mut self.body, method, 0);
+    fn another_method(&mut self, body: &mut Vec<u8>, method: &'static MethodName) {
+        let number = self.methods.put(body, method, 0);
         self.last_method = Some((method, number));
     }
 
-    #[inline]
-    fn process(&mut self, few: &mut Few, process: ProcessIndex, reserved: u64) -> usize {
+    #[inline(always)]
+    fn process(&mut self, few: &mut Few<'_>, process: ProcessIndex, reserved: u64) -> usize {
         match self.peers.number(process) {
             Some(number) => self.processes.put_again(few, number, reserved),
-            None => self.another_process(few, process, reserved),
+            None => few.put(|body| self.another_process(body, process, reserved)),
         }
     }
 
     #[cold]
-    fn another_process(&mut self, few: &mut Few, process: ProcessIndex, reserved: u64) -> usize {
-        few.go(&mut self.body);
+    fn another_process(
+        &mut self,
+        body: &mut Vec<u8>,
+        process: ProcessIndex,
+        reserved: u64,
+    ) -> usize {
         let name = self.peers.name(process);
-        let number = self.processes.put(&mut self.body, &name, reserved);
+        let number = self.processes.put(body, &name, reserved);
         self.peers.has_number(process, number);
         number
     }
 
-    #[inline]
-    fn sent_as(&mut self, few: &mut Few, sent_as: SentAs) {
+    #[inline(always)]
+    fn sent_as(&mut self, few: &mut Few<'_>, sent_as: SentAs) {
         let Some(process) = sent_as.process() else { return few.byte(0) };
         let process = self.process(few, process, 1);
         let last = slot(&mut self.memory.departures, process);
