@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ddbx_protocol::link::{Connection, FrameError, Receiver};
 use ddbx_protocol::session::LEASE;
-use ddbx_protocol::{FromCentral, FromSatellite, Status};
+use ddbx_protocol::{FromCentral, FromSatellite};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinSet;
@@ -76,8 +76,10 @@ pub(super) async fn serve(connection: Connection, session: Session, pulse: Pulse
 /// Until the satellite is gone.
 async fn listen(mut receiver: Receiver, session: Session, membership: Membership, line: Arc<Line>) {
     let mut news = News::default();
-    while let Ok(Some(message)) = receiver.receive().await {
-        if let Some(message) = news.of(message) {
+    while let Ok(Some(said)) = receiver.receive_unread().await {
+        if !news.is_known(&said) {
+            let Ok(message) = receiver.read(&said) else { return };
+            news.heard(&said, &message);
             session.hear(membership, message);
             session.backlog().room().await;
         }
@@ -116,39 +118,50 @@ impl Drop for Leaves {
     }
 }
 
-/// Knows how a process was doing: of very many that do nothing, nobody wakes the session.
+/// Knows how a process was doing, as it has said it: of very many that do nothing, nobody reads
+/// that again, or wakes the session.
 #[derive(Default)]
 struct News {
-    status: Option<Status>,
+    status: Vec<u8>,
 }
 
 impl News {
-    /// The message, unless the session knows that already.
-    fn of(&mut self, message: FromSatellite) -> Option<FromSatellite> {
-        let FromSatellite::Status(status) = message else { return Some(message) };
-        if self.status.as_ref() == Some(&status) {
-            return None;
+    /// Whether this is how it was doing already.
+    fn is_known(&self, said: &[u8]) -> bool {
+        !said.is_empty() && said == self.status
+    }
+
+    /// It has said this, which means that.
+    fn heard(&mut self, said: &[u8], message: &FromSatellite) {
+        if let FromSatellite::Status(_) = message {
+            self.status.clear();
+            self.status.extend_from_slice(said);
         }
-        self.status = Some(status.clone());
-        Some(FromSatellite::Status(status))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ddbx_protocol::Status;
+
     use super::*;
 
     #[test]
-    fn the_session_hears_how_a_process_is_doing_only_when_that_changes() {
+    fn how_a_process_is_doing_is_news_only_when_that_changes() {
         let status = |served| FromSatellite::Status(Status { served, ..Status::default() });
         let settled = FromSatellite::Settled { query: 1 };
         let mut news = News::default();
-        assert!(news.of(status(0)).is_some(), "the first time");
-        assert!(news.of(status(0)).is_none());
-        assert_eq!(news.of(settled.clone()), Some(settled.clone()));
-        assert_eq!(news.of(settled.clone()), Some(settled), "an answer is not a status");
-        assert_eq!(news.of(status(1)), Some(status(1)));
-        assert!(news.of(status(1)).is_none());
-        assert!(news.of(status(0)).is_some(), "as it was before is news too");
+        let mut is_news = |said: &[u8], message: &FromSatellite| {
+            let is_news = !news.is_known(said);
+            news.heard(said, message);
+            is_news
+        };
+        assert!(is_news(b"0 served", &status(0)), "the first time");
+        assert!(!is_news(b"0 served", &status(0)));
+        assert!(is_news(b"settled", &settled));
+        assert!(is_news(b"settled", &settled), "an answer is not a status");
+        assert!(!is_news(b"0 served", &status(0)));
+        assert!(is_news(b"1 served", &status(1)));
+        assert!(is_news(b"0 served", &status(0)), "as it was before is news too");
     }
 }

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use bytes::BytesMut;
 use futures::{SinkExt, StreamExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -108,16 +109,32 @@ impl Receiver {
     /// An end that was killed may show as a clean end, as [`FrameError::Truncated`] or
     /// as a reset: which of them depends on what it had not read or sent yet.
     pub async fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+        match self.receive_unread().await? {
+            Some(body) => self.read(&body).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, to be [read](Self::read) only if it is not one that is known already.
+    pub async fn receive_unread(&mut self) -> Result<Option<BytesMut>, FrameError> {
         let Some(frames) = &mut self.frames else {
             return Ok(None);
         };
-        let message = match frames.next().await {
-            None => return Ok(None),
-            Some(body) => body.and_then(|body| frames.decoder().read(&body)),
-        };
-        if message.is_err() {
+        let body = frames.next().await.transpose();
+        self.or_no_more(body)
+    }
+
+    /// What a message says.
+    pub fn read<T: DeserializeOwned>(&mut self, body: &[u8]) -> Result<T, FrameError> {
+        let ended = || FrameError::Malformed("nothing comes after an error".to_owned());
+        let read = self.frames.as_ref().ok_or_else(ended).and_then(|it| it.decoder().read(body));
+        self.or_no_more(read)
+    }
+
+    fn or_no_more<T>(&mut self, came: Result<T, FrameError>) -> Result<T, FrameError> {
+        if came.is_err() {
             self.frames = None;
         }
-        message.map(Some)
+        came
     }
 }
