@@ -165,12 +165,17 @@ impl<'a> Following<'a> {
     }
 
     /// What the processes say, or have left behind when they exited. One that exits at once
-    /// has no time to say anything.
+    /// has no time to say anything. Anything can be in a file: what is shown of it is of those
+    /// who were recorded.
     fn views(&self, session: &Session) -> Vec<ReplayView> {
         let Some(Reply::Replay(mut views)) = session.request(Request::Replay) else {
             return Vec::new();
         };
-        for word in last_words(self.last_words) {
+        let is_known = |word: &ReplayView| {
+            let is_it = |run: &Run| run.0.as_str() == word.process && run.1 == word.start;
+            self.runs.iter().any(is_it)
+        };
+        for word in last_words(self.last_words).into_iter().filter(is_known) {
             let is_same =
                 |view: &&mut ReplayView| (&view.process, view.start) == (&word.process, word.start);
             match views.iter_mut().find(is_same) {

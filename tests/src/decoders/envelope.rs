@@ -22,9 +22,9 @@ pub(super) const BINCODE: Decoder = Decoder::new(
 )
 .worst(|| {
     // Bytes without end, claimed and real; the same of the processes of a stack among them.
-    let claim = [&[254, 2, 253][..], &u64::MAX.to_le_bytes()].concat();
-    let real = [&[254, 2, 252][..], &(8u32 << 20).to_le_bytes(), &vec![1; 8 << 20]].concat();
-    let stack = [&[254, 2, 252][..], &(8u32 << 20).to_le_bytes(), &vec![255; 8 << 20]].concat();
+    let claim = [&[254, 5, 253][..], &u64::MAX.to_le_bytes()].concat();
+    let real = [&[254, 5, 252][..], &(8u32 << 20).to_le_bytes(), &vec![1; 8 << 20]].concat();
+    let stack = [&[254, 5, 252][..], &(8u32 << 20).to_le_bytes(), &vec![255; 8 << 20]].concat();
     vec![claim, real, stack]
 });
 
@@ -55,8 +55,8 @@ enum Asked {
 
 const REQUESTS: &[&str] = &[
     r#"{"ddbx":null,"body":{"message":{"Reserve":{"item":"tea","count":3}}}}"#,
-    r#"{"ddbx":{"stack":[1,2,18446744073709551615],"control":{"Known":"gateway/main"},"path":[3,1],"delay":5000000,"is_free":false,"remaining_nanos":9000000000,"sent":17,"hello":null},"body":{"message":{"Report":[[1,"a"],[2,null]]}}}"#,
-    r#"{"ddbx":{"stack":[7],"control":{"Root":{"hash":7,"nth":2}},"path":[1],"delay":0,"is_free":true,"remaining_nanos":0,"sent":1,"hello":{"name":"gateway#2","connection":4,"connected":2}},"body":{"message":{"Reserve":{"item":"","count":0}}}}"#,
+    r#"{"ddbx":{"stack":[1,2,18446744073709551615],"control":{"Known":"gateway/main"},"path":[3,1],"delay":5000000,"is_free":false,"remaining_nanos":9000000000,"has_waited":false,"sent":17,"hello":null},"body":{"message":{"Report":[[1,"a"],[2,null]]}}}"#,
+    r#"{"ddbx":{"stack":[7],"control":{"Root":{"hash":7,"nth":2}},"path":[1],"delay":0,"is_free":true,"remaining_nanos":0,"has_waited":true,"sent":1,"hello":{"name":"gateway#2","connection":4,"connected":2}},"body":{"message":{"Reserve":{"item":"","count":0}}}}"#,
 ];
 
 const RESPONSES: &[&str] = &[
