@@ -124,10 +124,10 @@ where
     async fn leaves(
         &self,
         mut call: Call<'_>,
-        ctx: context::Context,
+        mut ctx: context::Context,
         request: Req,
     ) -> Result<Resp, RpcError> {
-        call.leaves(self.process.controls(), &request).await;
+        call.leaves(self.process.controls(), &mut ctx, &request).await;
         let request = Traced::With(Room::new((call.who.meta.clone(), request)));
         match call.who.satellite.is_replay() {
             true => {

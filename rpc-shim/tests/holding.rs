@@ -7,8 +7,10 @@ mod services;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures::{SinkExt as _, StreamExt as _};
 use services::{Actor, FrontClient, LabClient, MS, Shop, Slow, SlowClient, connect, within};
 use tarpc::client::RpcError;
+use tarpc::transport::channel::{UnboundedChannel, unbounded};
 
 /// Longer than the deadline of a call that is held.
 const HELD: Duration = Duration::from_millis(3_000);
@@ -30,6 +32,42 @@ async fn a_deadline_does_not_notice_a_stop() {
         assert_eq!(call.await.unwrap().unwrap(), 1, "held at {event}");
     }
     assert_eq!(session.standing(), 0);
+}
+
+/// The ends of a connection over which requests take a while.
+fn slow_ends<Req: Send + 'static, Resp: Send + 'static>()
+-> (UnboundedChannel<Resp, Req>, UnboundedChannel<Req, Resp>) {
+    let ((client_end, near), (far, server_end)) = (unbounded(), unbounded());
+    let ((mut answers, mut requests), (mut asks, mut answered)) = (near.split(), far.split());
+    tokio::spawn(async move {
+        while let Some(Ok(request)) = requests.next().await {
+            tokio::time::sleep(100 * MS).await;
+            let _ = asks.send(request).await;
+        }
+    });
+    tokio::spawn(async move {
+        while let Some(Ok(answer)) = answered.next().await {
+            let _ = answers.send(answer).await;
+        }
+    });
+    (client_end, server_end)
+}
+
+/// What is left of a deadline is left from when the call leaves, not from when it was made: also
+/// if nothing stands in its way where it arrives, since all know of the release by then.
+#[tokio::test]
+async fn a_call_that_is_held_before_it_leaves_keeps_its_deadline() {
+    let session = ddbx::test::session().await;
+    let (caller, callee) = (session.process("client"), session.process("slow"));
+    let slow = connect!(SlowClient, caller, callee, Slow::default(), slow_ends());
+    slow.wait(within(2_000 * MS), 0).await.unwrap();
+    let hit = session.breakpoint("client:SlowService.wait@call");
+    let client = slow.clone();
+    let call = tokio::spawn(async move { client.wait(within(2_000 * MS), 200).await });
+    let held = hit.next().await;
+    tokio::time::sleep(HELD).await;
+    held.resume();
+    assert_eq!(call.await.unwrap().unwrap(), 200);
 }
 
 #[tokio::test]

@@ -126,8 +126,14 @@ impl<'a> Call<'a> {
         (call, has_left)
     }
 
-    /// It leaves when it may. A breakpoint may want to see it.
-    pub(super) async fn leaves<Req: Serialize>(&mut self, controls: &Controls, request: &Req) {
+    /// It leaves when it may. A breakpoint may want to see it. The deadline that tarpc is given
+    /// tells the callee when that was.
+    pub(super) async fn leaves<Req: Serialize>(
+        &mut self,
+        controls: &Controls,
+        ctx: &mut context::Context,
+        request: &Req,
+    ) {
         let satellite = self.who.satellite;
         if satellite.is_replay() {
             self.find().await;
@@ -145,8 +151,10 @@ impl<'a> Call<'a> {
             control.went_on(passed);
         }
         self.args = kept.map(Box::new);
-        let at = satellite.now() - delay;
+        let now = Now::of(satellite);
+        let at = now.clock - delay;
         self.edit(|meta| meta.left = Left { at, delay, is_free, sent });
+        ctx.deadline = now.at + far_away(self.who.meta.remaining());
     }
 
     /// In a replay: which of the recorded calls it is.

@@ -146,12 +146,15 @@ pub fn within(length: Duration) -> Context {
 
 /// A client of a service, both wrapped, in memory.
 macro_rules! connect {
-    ($client:ident, $caller:expr, $callee:expr, $service:expr) => {{
+    ($client:ident, $caller:expr, $callee:expr, $service:expr) => {
+        connect!($client, $caller, $callee, $service, tarpc::transport::channel::unbounded())
+    };
+    ($client:ident, $caller:expr, $callee:expr, $service:expr, $ends:expr) => {{
         use futures::StreamExt as _;
         use tarpc::server::Channel as _;
         #[allow(unused_imports)]
         use $crate::services::{Front as _, Lab as _, SlowService as _};
-        let (client_end, server_end) = tarpc::transport::channel::unbounded();
+        let (client_end, server_end) = $ends;
         let server = tarpc::server::BaseChannel::with_defaults(server_end);
         let calls = server.execute($callee.serve($service.serve()));
         tokio::spawn(calls.for_each(|call| async {
