@@ -4,6 +4,7 @@
 //! behind, and the future is little larger than tarpc's own, which is moved about; what
 //! few calls need is in boxes, made when it is needed.
 
+use std::mem;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -18,7 +19,7 @@ use tarpc::client::{Channel, RpcError};
 use tarpc::{RequestName, ServerError, context};
 
 use crate::connection::Connection;
-use crate::envelope::{ResponseMeta, Timed, Traced, TracedRequest, TracedResponse};
+use crate::envelope::{RequestMeta, ResponseMeta, Timed, Traced, TracedRequest, TracedResponse};
 use crate::pool::Room;
 use crate::process::Process;
 use crate::server::is_deadline;
@@ -111,11 +112,13 @@ where
         request: Req,
     ) -> impl Future<Output = Result<Resp, RpcError>> {
         async move {
-            let (call, has_left) = Call::begin(self, satellite, &mut ctx, &request);
-            let Some(meta) = has_left else {
-                return Box::pin(self.leaves(call, ctx, request)).await;
-            };
-            let exchange = pin!(self.channel.call(ctx, Traced::With(Room::new((meta, request)))));
+            let mut message = Room::vacant();
+            let (call, has_left) =
+                Call::begin(self, satellite, &mut ctx, &request, message.meta_mut());
+            if !has_left {
+                return Box::pin(self.leaves(call, ctx, message, request)).await;
+            }
+            let exchange = pin!(self.channel.call(ctx, Traced::With(message.with(request))));
             Exchange::new(self, call, exchange).await
         }
     }
@@ -125,10 +128,12 @@ where
         &self,
         mut call: Call<'_>,
         mut ctx: context::Context,
+        mut message: Room<RequestMeta, Req>,
         request: Req,
     ) -> Result<Resp, RpcError> {
         call.leaves(self.process.controls(), &mut ctx, &request).await;
-        let request = Traced::With(Room::new((call.who.meta.clone(), request)));
+        call.who.write(message.meta_mut(), self.connection.hello(call.who.satellite));
+        let request = Traced::With(message.with(request));
         match call.who.satellite.is_replay() {
             true => {
                 let exchange = pin!(self.exchange_in_replay(&call.who, ctx, request));
@@ -156,9 +161,9 @@ where
         let (said, outcome) = match response {
             Ok(Traced::Plain(body)) => (Said::Nothing, Ok(body)),
             Ok(Traced::Timed(Timed { body, delay })) => (Said::Delay(delay), Ok(body)),
-            Ok(Traced::With(message)) => {
-                let (meta, body) = message.into_inner();
-                (Said::All(meta), Ok(body))
+            Ok(Traced::With(mut message)) => {
+                let meta = mem::take(message.meta_mut());
+                (Said::All(meta), Ok(message.take_body().expect("a response is one")))
             }
             Ok(Traced::Failed(failure)) => {
                 let (meta, error) = *failure;
@@ -185,8 +190,8 @@ where
         call: &Call<'_>,
         response: Result<TracedResponse<Resp>, RpcError>,
     ) -> Answer<Resp> {
-        let (answer, Who { satellite, meta, .. }) = (self.open(response), &call.who);
-        self.connection.meet(satellite, meta.hello.as_ref(), answer.meta());
+        let answer = self.open(response);
+        self.connection.meet(call.who.satellite, call.who.introduced(), answer.meta());
         answer
     }
 

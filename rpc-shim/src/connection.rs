@@ -42,33 +42,38 @@ impl Connection {
 
     /// What a request says of the connection, as long as it may be new to the other end.
     #[inline]
-    pub(crate) fn hello(&self, satellite: &Handle) -> Option<Hello> {
+    pub(crate) fn hello(&self, satellite: &Handle) -> Option<Box<Hello>> {
         let names_had = satellite.names_had();
-        (self.met.load(Ordering::Acquire) != names_had).then(|| Hello {
-            name: satellite.name(),
-            connection: self.nth,
-            connected: self.connected,
-            names_had,
-        })
+        match self.met.load(Ordering::Acquire) == names_had {
+            true => None,
+            false => Some(self.introduction(satellite, names_had)),
+        }
     }
 
-    /// The other end may have said who it is.
+    #[cold]
+    fn introduction(&self, satellite: &Handle, names_had: u64) -> Box<Hello> {
+        let (connection, connected) = (self.nth, self.connected);
+        Box::new(Hello { name: satellite.name(), connection, connected, names_had })
+    }
+
+    /// The other end may have said who it is, to a request that said so of this end under this
+    /// of its names.
     #[inline]
     pub(crate) fn meet(
         &self,
         satellite: &Handle,
-        hello: Option<&Hello>,
+        names_had: Option<u64>,
         answer: Option<&ResponseMeta>,
     ) {
-        if let (Some(hello), Some(answer)) = (hello, answer)
+        if let (Some(names_had), Some(answer)) = (names_had, answer)
             && let Some(name) = &answer.name
-            && self.met.load(Ordering::Acquire) < hello.names_had
+            && self.met.load(Ordering::Acquire) < names_had
         {
             let tell = || satellite.is_called(answer.from, name);
             self.process.controls().meet(answer.from, name, tell);
             satellite.connected(answer.from);
             // Only then: whoever sees this finds the name.
-            self.met.fetch_max(hello.names_had, Ordering::Release);
+            self.met.fetch_max(names_had, Ordering::Release);
         }
     }
 

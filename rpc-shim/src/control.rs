@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::deadlines::{FAR, Now};
+use crate::envelope::RequestMeta;
 use crate::methods::Method;
 use crate::process::Process;
 use crate::seats::Key;
@@ -27,7 +29,7 @@ mod origin;
 mod presence;
 mod task;
 
-pub(crate) use origin::{Deadline, Home, Newcomer, Origin};
+pub(crate) use origin::{Comes, Deadline, Home, Newcomer, Origin};
 pub(crate) use presence::{AtGate, Elsewhere, Present};
 pub use task::spawn;
 pub(crate) use task::{as_control, current, on_course, run_in_task};
@@ -38,6 +40,8 @@ pub(crate) use task::{as_control, current, on_course, run_in_task};
 pub(crate) struct Control {
     /// None once it has left.
     here: Option<Here>,
+    /// What came with the call that brought it here, if one did. It stays in the room.
+    called: RequestMeta,
     /// Its name, once somebody has asked for it.
     named: OnceLock<ControlId>,
     /// Under which it waits inside the program.
@@ -70,7 +74,8 @@ pub(crate) struct Control {
 /// What a control leads to while it is in a process.
 pub(crate) struct Here {
     process: Process,
-    origin: Origin,
+    /// Of one that began here.
+    home: Option<Box<Home>>,
 }
 
 /// Those that a control has started, and calls that it numbers by what they are.
@@ -79,7 +84,7 @@ type Children = BTreeMap<String, u32>;
 impl Control {
     /// It is in the process as long as what this returns.
     #[inline(always)]
-    pub(crate) fn begin(new: Newcomer) -> Present {
+    pub(crate) fn begin(new: Newcomer<'_>) -> Present {
         let (seat, key) = (new.process.controls().seats.free(), new.key);
         let control = seat.take(new);
         control.process().controls().seats.has(key);
@@ -89,13 +94,20 @@ impl Control {
     /// Somebody takes the room. (Always in place: what a newcomer is made of would be moved
     /// about otherwise.)
     #[inline(always)]
-    pub(crate) fn enter(&mut self, new: Newcomer) {
+    pub(crate) fn enter(&mut self, new: Newcomer<'_>) {
         // Each has a number of its own; the room's first one is counted, the others follow.
         self.strand = match self.strand {
             StrandId(0) => new.process.satellite().expect(HAS_SATELLITE).new_strand(),
             StrandId(last) => StrandId(last.wrapping_add(REUSED)),
         };
-        self.here = Some(Here { process: new.process, origin: new.origin });
+        let home = match new.comes {
+            Comes::Called(meta) => {
+                mem::swap(&mut self.called, meta);
+                None
+            }
+            Comes::Home(home) => Some(home),
+        };
+        self.here = Some(Here { process: new.process, home });
         self.named = OnceLock::new();
         *self.delay.get_mut() = new.delay.as_nanos();
         *self.is_free.get_mut() = new.is_free;
@@ -144,14 +156,14 @@ impl Control {
 
     /// Its name.
     pub(crate) fn id(&self) -> ControlId {
-        let name = || self.here().origin.id(self.process(), self.began_with());
+        let name = || self.origin().id(self.process(), self.began_with());
         self.named.get_or_init(name).clone()
     }
 
     /// The same in a note.
     #[inline]
     pub(crate) fn who(&self) -> Who {
-        self.here().origin.who(self.process(), self.began_with())
+        self.origin().who(self.process(), self.began_with())
     }
 
     #[inline]
@@ -161,18 +173,19 @@ impl Control {
 
     /// Which call of its control brought it here.
     pub(crate) fn call(&self) -> Option<&CallPath> {
-        self.here().origin.call()
+        self.origin().call()
     }
 
     /// How it came to be here.
-    pub(crate) fn origin(&self) -> &Origin {
-        &self.here().origin
+    #[inline]
+    pub(crate) fn origin(&self) -> Origin<'_> {
+        self.here().home.as_deref().map_or(Origin::Called(&self.called), Origin::Home)
     }
 
     /// Whether the caller has said who it is, and waits for the same.
     #[inline]
     pub(crate) fn was_introduced(&self) -> bool {
-        matches!(&self.here().origin, Origin::Called(meta) if meta.hello.is_some())
+        matches!(self.origin(), Origin::Called(meta) if meta.hello.is_some())
     }
 
     /// The control of this task, or of the handler that a context was given to, if
@@ -413,7 +426,7 @@ impl Somebody for Control {
 
     fn stack(&self) -> Stack {
         let here = self.satellite().process();
-        match &self.here().origin {
+        match self.origin() {
             Origin::Called(meta) => meta.stack.clone().call(here),
             Origin::Home(_) => Stack::home(here),
         }

@@ -4,34 +4,28 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
-use std::ops::Deref;
-use std::sync::Arc;
-
-use ddbx_protocol::ProcessIndex;
-use ddbx_satellite::shelf::{self, Kept};
-use serde::{Serialize, Serializer};
 
 /// How many rooms of a kind a thread keeps for later.
 const KEPT_MAX: usize = 256;
 
-/// A room, with something in it or not.
-type Walls<M> = Box<Option<M>>;
+/// A message and what is added to it, each as it was left if it is not there.
+type Walls<M, T> = Box<(M, Option<T>)>;
 
 thread_local! {
-    /// The empty rooms that a thread keeps: a `Vec<Walls<M>>` for each kind of them, of which
-    /// there are as many as there are types of messages. Few.
+    /// The rooms that a thread keeps: a `Vec<Walls<M, T>>` for each kind of them, of which there
+    /// are as many as there are types of messages. Few.
     static KINDS: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Does something with the empty rooms of a kind, unless the thread ends, which keeps nothing.
+/// Does something with the rooms of a kind, unless the thread ends, which keeps nothing.
 #[inline]
-fn with_rooms<M: 'static, T>(what: impl FnOnce(&mut Vec<Walls<M>>) -> T) -> Option<T> {
+fn with_rooms<W: 'static, T>(what: impl FnOnce(&mut Vec<W>) -> T) -> Option<T> {
     let find = |kinds: &RefCell<Vec<Box<dyn Any>>>| {
         let mut kinds = kinds.borrow_mut();
         if let Some(rooms) = kinds.iter_mut().find_map(|rooms| rooms.downcast_mut()) {
             return what(rooms);
         }
-        let mut rooms = Box::<Vec<Walls<M>>>::default();
+        let mut rooms = Box::<Vec<W>>::default();
         let done = what(&mut rooms);
         kinds.push(rooms);
         done
@@ -39,41 +33,66 @@ fn with_rooms<M: 'static, T>(what: impl FnOnce(&mut Vec<Walls<M>>) -> T) -> Opti
     KINDS.try_with(find).ok()
 }
 
-/// Something in a room of its own, which goes back to the thread that is done with it.
-pub struct Room<M: 'static>(Option<Walls<M>>);
+/// A message and what is added to it, in a room of their own, which goes back to the thread that
+/// is done with them. What is added is written where it stands, and stays there until another
+/// is.
+pub struct Room<M: Default + 'static, T: 'static>(Option<Walls<M, T>>);
 
-impl<M: 'static> Room<M> {
+impl<M: Default + 'static, T: 'static> Room<M, T> {
+    /// One without a message, and with what another had.
     #[inline]
-    pub(crate) fn new(inside: M) -> Self {
-        let mut walls = with_rooms(Vec::pop).flatten().unwrap_or_default();
-        *walls = Some(inside);
-        Self(Some(walls))
+    pub(crate) fn vacant() -> Self {
+        Self(Some(with_rooms(Vec::pop).flatten().unwrap_or_default()))
+    }
+
+    /// One with both.
+    pub(crate) fn new(meta: M, body: T) -> Self {
+        let mut room = Self::vacant();
+        *room.meta_mut() = meta;
+        room.with(body)
+    }
+
+    /// The message comes.
+    #[inline]
+    pub(crate) fn with(mut self, body: T) -> Self {
+        self.walls().1 = Some(body);
+        self
+    }
+
+    /// The message goes.
+    #[inline]
+    pub(crate) fn take_body(&mut self) -> Option<T> {
+        self.walls().1.take()
+    }
+
+    /// What is added to it.
+    #[inline]
+    pub(crate) fn meta_mut(&mut self) -> &mut M {
+        &mut self.walls().0
+    }
+
+    /// Both.
+    #[inline]
+    pub(crate) fn parts(&self) -> (&M, &T) {
+        let (meta, body) = &**self.0.as_ref().expect(IS_THERE);
+        (meta, body.as_ref().expect(IS_THERE))
     }
 
     #[inline]
-    pub(crate) fn into_inner(mut self) -> M {
-        let inside = self.0.as_mut().and_then(|walls| walls.take());
-        inside.expect(IS_THERE)
+    fn walls(&mut self) -> &mut (M, Option<T>) {
+        self.0.as_mut().expect(IS_THERE)
     }
 }
 
 const IS_THERE: &str = "it is there until it is taken or dropped";
 
-impl<M: 'static> Deref for Room<M> {
-    type Target = M;
-    #[inline]
-    fn deref(&self) -> &M {
-        self.0.as_ref().and_then(|walls| walls.as_ref().as_ref()).expect(IS_THERE)
-    }
-}
-
-impl<M: 'static> Drop for Room<M> {
+impl<M: Default + 'static, T: 'static> Drop for Room<M, T> {
     #[inline]
     fn drop(&mut self) {
         let Some(mut walls) = self.0.take() else { return };
-        // What was in it is the program's own, and may use such rooms itself.
-        *walls = None;
-        with_rooms(|rooms: &mut Vec<Walls<M>>| {
+        // The message is the program's own, and may use such rooms itself.
+        walls.1 = None;
+        with_rooms(|rooms: &mut Vec<Walls<M, T>>| {
             if rooms.len() < KEPT_MAX {
                 rooms.push(walls);
             }
@@ -81,87 +100,16 @@ impl<M: 'static> Drop for Room<M> {
     }
 }
 
-impl<M: Clone + 'static> Clone for Room<M> {
+impl<M: Clone + Default + 'static, T: Clone + 'static> Clone for Room<M, T> {
     fn clone(&self) -> Self {
-        Self::new(M::clone(self))
+        let (meta, body) = self.parts();
+        Self::new(meta.clone(), body.clone())
     }
 }
 
-impl<M: fmt::Debug + 'static> fmt::Debug for Room<M> {
+impl<M: Default + fmt::Debug + 'static, T: fmt::Debug + 'static> fmt::Debug for Room<M, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        M::fmt(self, f)
-    }
-}
-
-/// Something that a call and its message share, in room that is used again.
-pub struct Shared<M: Reused>(Option<Arc<M>>);
-
-/// What is used again, as it was left.
-pub trait Reused: Kept + Default {
-    /// The process that it is used by.
-    #[doc(hidden)]
-    fn of(&self) -> ProcessIndex;
-}
-
-impl<M: Reused> Shared<M> {
-    /// One of a process, which is written first.
-    #[inline]
-    pub(crate) fn new(of: ProcessIndex, write: impl FnOnce(&mut M)) -> Self {
-        let mut new = Self(Some(shelf::take(of).unwrap_or_default()));
-        match new.edit() {
-            Some(inside) => write(inside),
-            // What is on a shelf is nobody's, so this does not happen.
-            None => {
-                new = Self(Some(Arc::default()));
-                write(new.edit().expect("nobody else has it yet"));
-            }
-        }
-        new
-    }
-
-    /// To change it, while it is not shared.
-    #[inline]
-    pub(crate) fn edit(&mut self) -> Option<&mut M> {
-        Arc::get_mut(self.0.as_mut()?)
-    }
-}
-
-impl<M: Reused> Deref for Shared<M> {
-    type Target = M;
-    #[inline]
-    fn deref(&self) -> &M {
-        self.0.as_ref().expect(IS_THERE)
-    }
-}
-
-impl<M: Reused> Clone for Shared<M> {
-    #[inline]
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<M: Reused> Drop for Shared<M> {
-    #[inline]
-    fn drop(&mut self) {
-        // The last one keeps it. If two are the last at the same time, neither does.
-        if let Some(one) = self.0.take()
-            && Arc::strong_count(&one) == 1
-        {
-            shelf::keep(one.of(), one);
-        }
-    }
-}
-
-impl<M: Reused + fmt::Debug> fmt::Debug for Shared<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        M::fmt(self, f)
-    }
-}
-
-impl<M: Reused + Serialize> Serialize for Shared<M> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        M::serialize(self, serializer)
+        self.0.fmt(f)
     }
 }
 
@@ -171,18 +119,22 @@ mod tests {
 
     #[test]
     fn room_is_used_again() {
-        let kept = || with_rooms(|rooms: &mut Vec<Walls<String>>| rooms.len()).unwrap();
-        let one = Room::new("one".to_owned());
-        let other = one.clone();
-        assert_eq!((kept(), other.as_str()), (0, "one"));
+        let kept = || with_rooms(|rooms: &mut Vec<Walls<u8, String>>| rooms.len()).unwrap();
+        let one = Room::new(1_u8, "one".to_owned());
+        let mut other = one.clone();
+        assert_eq!((kept(), other.parts()), (0, (&1, &"one".to_owned())));
         drop(one);
-        assert_eq!((other.into_inner().as_str(), kept()), ("one", 2));
-        drop(Room::new(7_u8));
+        assert_eq!(other.take_body().as_deref(), Some("one"));
+        drop(other);
+        assert_eq!(kept(), 2);
+        drop(Room::new(7_u8, 7_u8));
         assert_eq!(kept(), 2, "those of another kind are elsewhere");
-        let many: Vec<_> = (0..2 * KEPT_MAX).map(|n| Room::new(n.to_string())).collect();
-        assert!(many.iter().enumerate().all(|(n, room)| **room == n.to_string()));
+        let room = |n: usize| Room::new(0, n.to_string());
+        let many: Vec<Room<u8, String>> = (0..2 * KEPT_MAX).map(room).collect();
+        assert!(many.iter().enumerate().all(|(n, room)| *room.parts().1 == n.to_string()));
         assert_eq!(kept(), 0);
         drop(many);
         assert_eq!(kept(), KEPT_MAX);
+        assert_eq!(Room::<u8, String>::vacant().take_body(), None, "no message stays");
     }
 }

@@ -56,11 +56,12 @@ struct Seated {
 }
 
 thread_local! {
-    static SEATS: Shelves<Seat> = const { RefCell::new(Vec::new()) };
+    static SEATS: Shelves<Arc<Seat>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Kept for Seat {
-    fn shelves() -> &'static LocalKey<Shelves<Self>> {
+    type Pointer = Arc<Self>;
+    fn shelves() -> &'static LocalKey<Shelves<Arc<Self>>> {
         &SEATS
     }
 }
@@ -119,7 +120,7 @@ impl Seat {
     /// Somebody takes it. From now on that one is seen by whoever looks at all seats; and
     /// whoever has looked before has said why before, so it sees that.
     #[inline(always)]
-    pub(crate) fn take(&self, new: Newcomer) -> Arc<Control> {
+    pub(crate) fn take(&self, new: Newcomer<'_>) -> Arc<Control> {
         let mut seated = self.lock();
         match Arc::get_mut(&mut seated.control) {
             Some(room) => room.enter(new),
@@ -131,7 +132,7 @@ impl Seat {
 
     /// Whoever has looked at the last one is not done yet.
     #[cold]
-    fn another(new: Newcomer) -> Arc<Control> {
+    fn another(new: Newcomer<'_>) -> Arc<Control> {
         let mut room = Control::default();
         room.enter(new);
         Arc::new(room)

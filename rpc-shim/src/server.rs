@@ -13,10 +13,10 @@ use serde::Serialize;
 use tarpc::server::Serve;
 use tarpc::{RequestName, ServerError, context};
 
-use crate::control::{Control, Deadline, Home, Newcomer, Origin};
+use crate::control::{Comes, Control, Deadline, Home, Newcomer};
 use crate::deadlines::Now;
 use crate::envelope::{Hello, RequestMeta, Traced, TracedRequest, TracedResponse};
-use crate::pool::Shared;
+use crate::pool::Room;
 use crate::process::Process;
 use crate::seats::Key;
 
@@ -62,9 +62,10 @@ where
                 ctx.deadline = deadline.shown.unwrap_or(ctx.deadline);
                 Handling::of(arrived.call, service.serve(ctx, request)).await
             }
-            Later::InOrder(process, meta, request) => {
+            Later::InOrder(process, mut message, request) => {
                 let satellite = process.satellite().expect(IN_SESSION).clone();
                 let arrives = async move {
+                    let meta = message.as_mut().map(Room::meta_mut);
                     let arrived = Self::arrives(process, &ctx, meta, &request);
                     let call = Later::Arrived(arrived, request);
                     Box::pin(Self::serve_later(service, ctx, call)).await
@@ -80,7 +81,7 @@ where
     fn arrives(
         process: Process,
         ctx: &context::Context,
-        meta: Option<Shared<RequestMeta>>,
+        meta: Option<&mut RequestMeta>,
         request: &S::Req,
     ) -> Arrived {
         let (satellite, controls) = (process.satellite().expect(IN_SESSION), process.controls());
@@ -105,21 +106,21 @@ where
                 (now.with(allowed), None, false, allowed)
             }
         };
-        let origin = meta.map_or_else(
+        let comes = meta.map_or_else(
             || {
                 let name = controls.root(satellite, method, controls.hash(request));
-                Origin::Home(Box::new(Home { name, call: Some(CallPath::root(0)) }))
+                Comes::Home(Box::new(Home { name, call: Some(CallPath::root(0)) }))
             },
-            Origin::Called,
+            Comes::Called,
         );
         let open = open.filter(|open| delay.is_none_or(|delay| delay == open.delay));
         let passes = open.filter(|open| {
-            let arrives = || call::note_of_arrival(&origin, &process, method);
+            let arrives = || call::note_of_arrival(comes.origin(), &process, method);
             satellite.pass_open(*open, || satellite.now(), arrives).is_some()
         });
         let deadline = passes.map(|open| Deadline::new(came, open.delay, allowed));
         let new = Newcomer {
-            origin,
+            comes,
             delay: delay.or(passes.map(|open| open.delay)).unwrap_or_default(),
             is_free,
             method: Some(method),
@@ -171,11 +172,11 @@ struct Arrived {
 }
 
 /// A call that does not come in at once.
-enum Later<Req> {
+enum Later<Req: 'static> {
     /// It waits until it may.
     Arrived(Arrived, Req),
     /// Others wait while it runs.
-    InOrder(Process, Option<Shared<RequestMeta>>, Req),
+    InOrder(Process, Option<Room<RequestMeta, Req>>, Req),
     /// It is none.
     Refused,
 }
@@ -198,19 +199,20 @@ where
         request: Self::Req,
     ) -> impl Future<Output = Result<Self::Resp, ServerError>> {
         let Self { service, process } = self;
-        let (meta, body) = match request {
+        let (mut message, body) = match request {
             Traced::Plain(body) => (None, Some(body)),
-            Traced::With(message) => {
-                let (meta, body) = message.into_inner();
-                (Some(meta), Some(body))
+            Traced::With(mut message) => {
+                let body = message.take_body();
+                (Some(message), body)
             }
             Traced::Timed(never) => match never {},
             Traced::Failed(..) => (None, None),
         };
         let later = match (process.satellite().map(Handle::is_in_order), body) {
             (_, None) => Later::Refused,
-            (Some(true), Some(body)) => Later::InOrder(process, meta, body),
+            (Some(true), Some(body)) => Later::InOrder(process, message, body),
             (Some(false), Some(body)) => {
+                let meta = message.as_mut().map(Room::meta_mut);
                 let arrived = Self::arrives(process, &ctx, meta, &body);
                 match arrived.deadline {
                     Some(deadline) => {
@@ -224,7 +226,7 @@ where
             }
             (None, Some(body)) => {
                 // A client in a session has told tarpc another deadline than its own.
-                let remaining = meta.map(|meta| meta.remaining());
+                let remaining = message.as_mut().map(|message| message.meta_mut().remaining());
                 let due = remaining.and_then(|remaining| Instant::now().checked_add(remaining));
                 ctx.deadline = due.unwrap_or(ctx.deadline);
                 return Either::Left(Handling::plain(service.serve(ctx, body)));

@@ -271,8 +271,8 @@ impl Handle {
     }
 
     /// The same, for whoever needs nothing else of the satellite and shall not keep it.
-    pub fn floor_alone(&self) -> &Floor {
-        &self.0.floor
+    pub fn floor_alone(&self) -> Floor {
+        self.0.floor
     }
 
     /// A number for a strand that comes into the process.

@@ -13,7 +13,7 @@ pub struct Roster<T> {
     all: Mutex<Vec<Weak<T>>>,
 }
 
-impl<T: Kept> Roster<T> {
+impl<T: Kept<Pointer = Arc<T>>> Roster<T> {
     /// Of this process.
     pub fn new(of: ProcessIndex) -> Self {
         Self { of, all: Mutex::default() }
@@ -22,13 +22,13 @@ impl<T: Kept> Roster<T> {
     /// One that nobody else uses, as whoever had it before left it; or a new one.
     #[inline]
     pub fn take(&self, new: impl FnOnce() -> T) -> Arc<T> {
-        shelf::take(self.of).unwrap_or_else(|| self.add(new()))
+        shelf::take::<T>(self.of).unwrap_or_else(|| self.add(new()))
     }
 
     /// It is not in use any longer.
     #[inline]
     pub fn give_back(&self, one: Arc<T>) {
-        shelf::keep(self.of, one);
+        shelf::keep::<T>(self.of, one);
     }
 
     /// Looks at all of them, those that are not in use included.
@@ -61,11 +61,12 @@ mod tests {
     use crate::shelf::Shelves;
 
     thread_local! {
-        static SHELVES: Shelves<u16> = RefCell::default();
+        static SHELVES: Shelves<Arc<u16>> = RefCell::default();
     }
 
     impl Kept for u16 {
-        fn shelves() -> &'static LocalKey<Shelves<Self>> {
+        type Pointer = Arc<Self>;
+        fn shelves() -> &'static LocalKey<Shelves<Arc<Self>>> {
             &SHELVES
         }
     }

@@ -2,7 +2,6 @@
 //! neither make room for it nor wait for each other.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::thread::LocalKey;
 
 use ddbx_protocol::ProcessIndex;
@@ -20,20 +19,22 @@ pub type Shelves<T> = RefCell<Vec<Shelf<T>>>;
 /// What it keeps for one process.
 pub struct Shelf<T> {
     of: ProcessIndex,
-    kept: Vec<Arc<T>>,
+    kept: Vec<T>,
 }
 
 /// Something that is kept. It must not lead to the process that it is kept for, which would
 /// never end then.
-pub trait Kept: Sized + 'static {
+pub trait Kept: 'static {
+    /// What leads to it: a box, or a counted pointer.
+    type Pointer: 'static;
     /// Where this thread keeps it.
     #[doc(hidden)]
-    fn shelves() -> &'static LocalKey<Shelves<Self>>;
+    fn shelves() -> &'static LocalKey<Shelves<Self::Pointer>>;
 }
 
 /// One that this thread has kept for a process.
 #[inline]
-pub fn take<T: Kept>(of: ProcessIndex) -> Option<Arc<T>> {
+pub fn take<T: Kept>(of: ProcessIndex) -> Option<T::Pointer> {
     // A thread that ends keeps nothing.
     let kept = T::shelves().try_with(|shelves| {
         shelves.borrow_mut().iter_mut().find(|shelf| shelf.of == of)?.kept.pop()
@@ -43,7 +44,7 @@ pub fn take<T: Kept>(of: ProcessIndex) -> Option<Arc<T>> {
 
 /// It is not in use any longer.
 #[inline]
-pub fn keep<T: Kept>(of: ProcessIndex, one: Arc<T>) {
+pub fn keep<T: Kept>(of: ProcessIndex, one: T::Pointer) {
     let _ = T::shelves().try_with(|shelves| {
         let mut shelves = shelves.borrow_mut();
         match shelves.iter_mut().find(|shelf| shelf.of == of) {
@@ -69,7 +70,8 @@ mod tests {
     }
 
     impl Kept for u8 {
-        fn shelves() -> &'static LocalKey<Shelves<Self>> {
+        type Pointer = u8;
+        fn shelves() -> &'static LocalKey<Shelves<u8>> {
             &SHELVES
         }
     }
@@ -78,19 +80,19 @@ mod tests {
     fn what_was_kept_is_used_again_by_its_process() {
         let (one, other) = (ProcessIndex(1), ProcessIndex(2));
         assert_eq!(take::<u8>(one), None);
-        keep(one, Arc::new(1_u8));
-        keep(other, Arc::new(2_u8));
-        assert_eq!(take::<u8>(one).as_deref(), Some(&1));
+        keep::<u8>(one, 1);
+        keep::<u8>(other, 2);
+        assert_eq!(take::<u8>(one), Some(1));
         assert_eq!(take::<u8>(one), None);
-        assert_eq!(take::<u8>(other).as_deref(), Some(&2));
+        assert_eq!(take::<u8>(other), Some(2));
     }
 
     #[test]
     fn what_is_too_much_is_not_kept() {
         let many = 2 * KEPT_MAX as u64;
-        (0..many).for_each(|_| keep(ProcessIndex(1), Arc::new(1_u8)));
+        (0..many).for_each(|_| keep::<u8>(ProcessIndex(1), 1));
         assert_eq!(std::iter::from_fn(|| take::<u8>(ProcessIndex(1))).count(), KEPT_MAX);
-        (0..many).for_each(|of| keep(ProcessIndex(of), Arc::new(1_u8)));
+        (0..many).for_each(|of| keep::<u8>(ProcessIndex(of), 1));
         assert!((0..many).filter_map(|of| take::<u8>(ProcessIndex(of))).count() <= PROCESSES_MAX);
     }
 }

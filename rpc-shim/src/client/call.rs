@@ -1,14 +1,18 @@
 //! A call of a session, as its caller sees it.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use std::thread::LocalKey;
+use std::time::Duration;
 
 use ddbx_protocol::{
     CallId, CallPath, ControlId, End, EventKind, EventNumber, Gate, RealTime, RpcEvent, Stack,
 };
 use ddbx_recording::{Happens, Note, SentAs};
-use ddbx_satellite::driver::{Captured, Handle, Open, Passed, Somebody, TimerOf, Visit};
+use ddbx_satellite::driver::{Alarm, Captured, Handle, Open, Passed, Somebody, TimerOf, Visit};
+use ddbx_satellite::shelf::{self, Kept, Shelves};
 use futures::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
@@ -19,10 +23,9 @@ use crate::capture;
 use crate::control::Control;
 use crate::controls::Controls;
 use crate::deadlines::{Now, far_away};
-use crate::envelope::{Left, Own, RequestMeta};
+use crate::envelope::{Hello, Left, RequestMeta};
 use crate::methods::{self, Method};
-use crate::naming;
-use crate::pool::Shared;
+use crate::naming::{self, Name};
 
 /// A call until it is over. If it is dropped before, it is given up.
 pub(super) struct Call<'a> {
@@ -33,25 +36,53 @@ pub(super) struct Call<'a> {
 }
 
 /// Which call it is.
-#[derive(Clone)]
 pub(super) struct Who<'a> {
     pub(super) satellite: &'a Handle,
     /// None from outside.
     control: Option<Arc<Control>>,
-    /// What it shares with its request.
-    pub(super) meta: Shared<RequestMeta>,
+    /// The rest, in room that is used again.
+    own: Option<Box<Own>>,
+}
+
+/// What a caller knows of its call.
+struct Own {
+    /// Of one from outside, which begins with this call.
+    name: Name,
+    path: CallPath,
+    method: &'static Method,
+    /// What tells it from others that are begun beside it, in a recording.
+    content: u16,
+    left: Left,
+    /// What is left of its deadline.
+    remaining: Duration,
+    /// For that. It stays in the room.
+    alarm: Alarm,
+    /// Under which of this process's names it has introduced the connection, if it has.
+    introduced: Option<u64>,
+}
+
+thread_local! {
+    static OWN: Shelves<Box<Own>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Kept for Own {
+    type Pointer = Box<Self>;
+    fn shelves() -> &'static LocalKey<Shelves<Box<Self>>> {
+        &OWN
+    }
 }
 
 impl<'a> Call<'a> {
-    /// A call begins. If nothing stands in its way it has left with that, and what its request
-    /// takes along is returned too. tarpc is given a deadline that does not come.
+    /// A call begins. If nothing stands in its way it has left with that: then what its request
+    /// takes along is written. tarpc is given a deadline that does not come.
     #[inline]
     pub(super) fn begin<Req: RequestName + Serialize + 'static, Resp: 'static>(
         client: &Client<Req, Resp>,
         satellite: &'a Handle,
         ctx: &mut context::Context,
         request: &Req,
-    ) -> (Self, Option<Shared<RequestMeta>>) {
+        meta: &mut RequestMeta,
+    ) -> (Self, bool) {
         let now = Now::of(satellite);
         let caller = Control::of_call(&client.process, ctx);
         let controls = client.process.controls();
@@ -82,48 +113,38 @@ impl<'a> Call<'a> {
                 controls.deadlines.remaining(shown, now.clock, floor)
             }
         };
-        let of = satellite.process();
-        let meta = Shared::new(of, |meta: &mut RequestMeta| {
-            match &caller {
-                Some(caller) => {
-                    meta.control = caller.control.id().into();
-                    meta.path = caller.next_call(method, request);
-                    meta.stack = caller.control.stack();
+        let (name, path) = match &caller {
+            Some(caller) => (Name::default(), caller.next_call(method, request)),
+            None => match controls.root(satellite, method, hash) {
+                // In a recording every event says whose it is; only notes do not.
+                name if has_course && open.is_none() => {
+                    (name.id(|| satellite.name(), method).into(), CallPath::root(1))
                 }
-                None => {
-                    meta.control = controls.root(satellite, method, hash);
-                    meta.path = CallPath::root(1);
-                    meta.stack = Stack::home(of);
-                }
-            }
-            meta.left = left.unwrap_or_default();
-            meta.remaining_nanos = u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX);
-            meta.hello = client.connection.hello(satellite);
-            // In a recording every event says whose it is; only notes do not.
-            let name = || meta.control.id(|| satellite.name(), method);
-            let named = (has_course && open.is_none()).then(name);
-            match &mut meta.own {
-                Some(own) => (own.method, own.content, own.named) = (method, content, named),
-                own => {
-                    let (floor, alarm) = (satellite.floor_alone().clone(), satellite.new_alarm());
-                    *own = Some(Own { of, floor, alarm, method, content, named });
-                }
-            }
-        });
+                name => (name, CallPath::root(1)),
+            },
+        };
         let control = caller.map(|caller| caller.control);
         if let Some(control) = &control {
             control.is_elsewhere();
         }
-        let who = Who { satellite, control, meta };
-        let mut call = Self { who, args: None, is_over: false };
-        let note = || call.who.note_of_departure();
-        let sent = open.and_then(|open| satellite.pass_open(open, || now.clock, note));
-        if let Some(sent) = sent.filter(|sent| *sent != EventNumber::default()) {
-            call.edit(|meta| meta.left.sent = sent);
-        }
+        let mut own =
+            shelf::take::<Own>(satellite.process()).unwrap_or_else(|| Own::new(satellite));
+        own.name = name;
+        own.path = path;
+        own.method = method;
+        own.content = content;
+        own.left = left.unwrap_or_default();
+        own.remaining = remaining;
+        own.introduced = None;
+        let mut who = Who { satellite, control, own: Some(own) };
         ctx.deadline = now.at + far_away(remaining);
-        let has_left = sent.map(|_| call.who.meta.clone());
-        (call, has_left)
+        let note = || who.note_of_departure();
+        let sent = open.and_then(|open| satellite.pass_open(open, || now.clock, note));
+        if let Some(sent) = sent {
+            who.edit().left.sent = sent;
+            who.write(meta, client.connection.hello(satellite));
+        }
+        (Self { who, args: None, is_over: false }, sent.is_some())
     }
 
     /// It leaves when it may. A breakpoint may want to see it. The deadline that tarpc is given
@@ -152,9 +173,8 @@ impl<'a> Call<'a> {
         }
         self.args = kept.map(Box::new);
         let now = Now::of(satellite);
-        let at = now.clock - delay;
-        self.edit(|meta| meta.left = Left { at, delay, is_free, sent });
-        ctx.deadline = now.at + far_away(self.who.meta.remaining());
+        self.who.edit().left = Left { at: now.clock - delay, delay, is_free, sent };
+        ctx.deadline = now.at + far_away(self.who.own().remaining);
     }
 
     /// In a replay: which of the recorded calls it is.
@@ -168,20 +188,15 @@ impl<'a> Call<'a> {
             found = find();
         }
         if let Some(like) = found {
-            self.edit(|meta| meta.path = like.path);
+            self.who.edit().path = like.path;
         }
-    }
-
-    /// Before its request has been made.
-    fn edit(&mut self, change: impl FnOnce(&mut RequestMeta)) {
-        change(self.who.meta.edit().expect("its request shares it later"));
     }
 
     /// It comes back, if nothing stands in its way and nobody wants to see it.
     #[inline]
     pub(super) fn is_back_at_once(&self, passed: Passed, sent_as: impl FnOnce() -> SentAs) -> bool {
         let (who, satellite) = (&self.who, self.who.satellite);
-        let open = satellite.open_at(who.method().groups);
+        let open = satellite.open_at(who.own().method.groups);
         let open = open.filter(|open| open.delay == passed.delay);
         let note = || who.note(Happens::ReturnArrived { sent_as: sent_as() });
         open.is_some_and(|open| satellite.pass_open(open, || satellite.now(), note).is_some())
@@ -205,14 +220,16 @@ impl<'a> Call<'a> {
 
     /// Its deadline passes.
     pub(super) fn expires(&self) -> BoxFuture<'a, Passed> {
+        // From now on another alarm wakes it.
+        self.who.own().alarm.unset();
         let who = self.who.clone();
         Box::pin(async move {
-            let Left { at, delay, is_free, .. } = who.meta.left;
-            let due = at + who.meta.remaining();
+            let Own { left: Left { at, delay, is_free, .. }, remaining, alarm, .. } = who.own();
+            let (delay, due) = (*delay, *at + *remaining);
             let timer = TimerOf { who: &who, delay, due, gate: Gate::Deadline, is_free: false };
-            let mut deadline = who.satellite.arm_with(timer, &who.own().alarm);
+            let mut deadline = who.satellite.arm_with(timer, alarm);
             let expires = || EventKind::DeadlineExpired { call: who.id(), end: End::Caller };
-            Passed { delay: deadline.expired(expires).await, is_free }
+            Passed { delay: deadline.expired(expires).await, is_free: *is_free }
         })
     }
 
@@ -221,7 +238,7 @@ impl<'a> Call<'a> {
     pub(super) fn is_over(&mut self, passed: Passed) {
         self.is_over = true;
         if let Some(control) = &self.who.control {
-            control.wake(self.who.meta.left.at, passed.delay);
+            control.wake(self.who.own().left.at, passed.delay);
             control.is_free_from_now_on(passed.is_free);
         }
     }
@@ -231,10 +248,9 @@ impl Drop for Call<'_> {
     #[inline]
     fn drop(&mut self) {
         let who = &self.who;
-        who.own().alarm.unset();
         if !self.is_over {
             let cancelled = || EventKind::Cancelled { call: who.id(), end: End::Caller };
-            who.satellite.note(who.meta.left.delay, cancelled);
+            who.satellite.note(who.own().left.delay, cancelled);
         }
         if let Some(control) = &who.control {
             control.is_in();
@@ -242,28 +258,99 @@ impl Drop for Call<'_> {
     }
 }
 
+const IS_THERE: &str = "it is there until the call is dropped";
+
+impl Own {
+    /// Room for one.
+    #[cold]
+    fn new(satellite: &Handle) -> Box<Self> {
+        Box::new(Self {
+            name: Name::default(),
+            path: CallPath::root(0),
+            method: methods::method("unknown"),
+            content: 0,
+            left: Left::default(),
+            remaining: Duration::ZERO,
+            alarm: satellite.new_alarm(),
+            introduced: None,
+        })
+    }
+}
+
+impl Clone for Who<'_> {
+    /// With an alarm of its own.
+    fn clone(&self) -> Self {
+        let Own { name, path, method, content, left, remaining, introduced, .. } = self.own();
+        let own = Box::new(Own {
+            name: name.clone(),
+            path: path.clone(),
+            method,
+            content: *content,
+            left: *left,
+            remaining: *remaining,
+            alarm: self.satellite.new_alarm(),
+            introduced: *introduced,
+        });
+        Self { satellite: self.satellite, control: self.control.clone(), own: Some(own) }
+    }
+}
+
+impl Drop for Who<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(own) = self.own.take() {
+            own.alarm.unset();
+            shelf::keep::<Own>(self.satellite.process(), own);
+        }
+    }
+}
+
 impl Who<'_> {
     #[inline]
     fn own(&self) -> &Own {
-        self.meta.own.as_ref().expect("this is its caller")
+        self.own.as_ref().expect(IS_THERE)
     }
 
     #[inline]
-    fn method(&self) -> &'static Method {
-        self.own().method
+    fn edit(&mut self) -> &mut Own {
+        self.own.as_mut().expect(IS_THERE)
+    }
+
+    /// Under which of this process's names it has introduced the connection, if it has.
+    #[inline]
+    pub(super) fn introduced(&self) -> Option<u64> {
+        self.own().introduced
+    }
+
+    /// Writes what its request takes along.
+    #[inline]
+    pub(super) fn write(&mut self, meta: &mut RequestMeta, hello: Option<Box<Hello>>) {
+        let Own { name, path, left, remaining, .. } = self.own();
+        meta.stack = Somebody::stack(self);
+        meta.control = match &self.control {
+            Some(control) => control.id().into(),
+            None => name.clone(),
+        };
+        meta.path = path.clone();
+        meta.left = *left;
+        meta.remaining_nanos = u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX);
+        meta.has_waited = false;
+        meta.floor = Some(self.satellite.floor_alone());
+        self.edit().introduced = hello.as_ref().map(|hello| hello.names_had);
+        meta.hello = hello;
     }
 
     pub(super) fn id(&self) -> CallId {
-        CallId { control: Somebody::id(self), path: self.meta.path.clone() }
+        CallId { control: Somebody::id(self), path: self.own().path.clone() }
     }
 
     fn gate(&self, event: RpcEvent) -> Gate {
-        Gate::Rpc(event, self.method().name.clone())
+        Gate::Rpc(event, self.own().method.name.clone())
     }
 
     fn departure(&self) -> EventKind {
-        let Own { method, content, .. } = self.own();
-        EventKind::CallSent { call: self.id(), method: method.name.clone(), content: *content }
+        let (method, content) = (self.own().method.name.clone(), self.own().content);
+        EventKind::CallSent { call: self.id(), method, content }
     }
 
     /// The same in short.
@@ -279,9 +366,9 @@ impl Who<'_> {
         let control = match &self.control {
             Some(control) => control.who(),
             // It began here, with this call.
-            None => self.meta.control.who(self.satellite.process(), self.method()),
+            None => self.own().name.who(self.satellite.process(), self.own().method),
         };
-        Note { control, path: self.meta.path.clone(), what }
+        Note { control, path: self.own().path.clone(), what }
     }
 
     /// It comes back to its caller.
@@ -292,8 +379,8 @@ impl Who<'_> {
     /// When its deadline passes, if nothing is held.
     #[inline]
     fn due(&self) -> RealTime {
-        let Left { at, delay, .. } = self.meta.left;
-        (at + delay) + self.meta.remaining()
+        let Own { left: Left { at, delay, .. }, remaining, .. } = self.own();
+        (*at + *delay) + *remaining
     }
 
     /// Sets the alarm for its deadline.
@@ -313,7 +400,7 @@ impl Who<'_> {
     /// furthest behind; if the connection is lost, also from one that stands.
     #[inline]
     pub(super) fn is_back_with<T>(&self, answer: &Answer<T>) -> Passed {
-        let Left { at, delay, is_free, .. } = self.meta.left;
+        let Left { at, delay, is_free, .. } = self.own().left;
         match &answer.said {
             Said::Delay(delay) => Passed { delay: *delay, is_free },
             Said::All(meta) => Passed { delay: meta.delay, is_free: meta.is_free || is_free },
@@ -321,7 +408,8 @@ impl Who<'_> {
                 Passed { delay: self.satellite.woken_by_a_loss(at, delay), is_free }
             }
             Said::Nothing => {
-                Passed { delay: self.own().floor.woken_by_anybody(at, delay), is_free }
+                let floor = self.satellite.floor_alone();
+                Passed { delay: floor.woken_by_anybody(at, delay), is_free }
             }
         }
     }
@@ -329,12 +417,17 @@ impl Who<'_> {
 
 impl Somebody for Who<'_> {
     fn id(&self) -> ControlId {
-        // One without a name began here, with this call.
-        let make = || self.meta.control.id(|| self.satellite.name(), self.method());
-        self.own().named.clone().unwrap_or_else(make)
+        match &self.control {
+            Some(control) => control.id(),
+            None => self.own().name.id(|| self.satellite.name(), self.own().method),
+        }
     }
 
+    #[inline]
     fn stack(&self) -> Stack {
-        self.meta.stack.clone()
+        match &self.control {
+            Some(control) => control.stack(),
+            None => Stack::home(self.satellite.process()),
+        }
     }
 }

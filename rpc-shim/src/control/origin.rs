@@ -10,14 +10,13 @@ use crate::deadlines::{Came, DEADLINE_DEFAULT};
 use crate::envelope::RequestMeta;
 use crate::methods::Method;
 use crate::naming::Name;
-use crate::pool::Shared;
 use crate::process::Process;
 use crate::seats::Key;
 
 /// Who begins to be in a process.
-pub(crate) struct Newcomer {
+pub(crate) struct Newcomer<'a> {
     pub(crate) process: Process,
-    pub(crate) origin: Origin,
+    pub(crate) comes: Comes<'a>,
     pub(crate) delay: Delay,
     pub(crate) is_free: bool,
     /// The call that brings it here.
@@ -34,13 +33,13 @@ pub(crate) struct Newcomer {
     pub(crate) is_outside: bool,
 }
 
-impl Newcomer {
+impl Newcomer<'_> {
     /// A control that begins here without a call.
     pub(crate) fn named(process: &Process, name: ControlId, delay: Delay, is_free: bool) -> Self {
         let satellite = process.satellite().expect(HAS_SATELLITE);
         Self {
             process: process.clone(),
-            origin: Origin::Home(Box::new(Home { name: name.into(), call: None })),
+            comes: Comes::Home(Box::new(Home { name: name.into(), call: None })),
             delay,
             is_free,
             method: None,
@@ -53,17 +52,36 @@ impl Newcomer {
     }
 }
 
-/// How a control came to be in a process.
-pub(crate) enum Origin {
-    /// By a call of a session.
-    Called(Shared<RequestMeta>),
-    /// It began here.
+/// How a control comes to be in a process.
+pub(crate) enum Comes<'a> {
+    /// By a call of a session: what came with that is taken from where it is.
+    Called(&'a mut RequestMeta),
+    /// It begins here.
     Home(Box<Home>),
 }
 
-impl Origin {
+impl Comes<'_> {
+    #[inline]
+    pub(crate) fn origin(&self) -> Origin<'_> {
+        match self {
+            Self::Called(meta) => Origin::Called(meta),
+            Self::Home(home) => Origin::Home(home),
+        }
+    }
+}
+
+/// How a control came to be in a process.
+#[derive(Clone, Copy)]
+pub(crate) enum Origin<'a> {
+    /// By a call of a session.
+    Called(&'a RequestMeta),
+    /// It began here.
+    Home(&'a Home),
+}
+
+impl<'a> Origin<'a> {
     /// Whose control it is. Whoever has no name yet began with the call that it handles here.
-    pub(crate) fn id(&self, process: &Process, method: &Method) -> ControlId {
+    pub(crate) fn id(self, process: &Process, method: &Method) -> ControlId {
         let here = || process.satellite().expect(HAS_SATELLITE).name();
         let (name, home) = match self {
             Self::Called(meta) => (&meta.control, meta.stack.0.first()),
@@ -74,7 +92,7 @@ impl Origin {
 
     /// The same in a note.
     #[inline]
-    pub(crate) fn who(&self, process: &Process, method: &'static Method) -> Who {
+    pub(crate) fn who(self, process: &Process, method: &'static Method) -> Who {
         let here = || process.satellite().expect(HAS_SATELLITE).process();
         let (name, home) = match self {
             Self::Called(meta) => (&meta.control, meta.stack.0.first()),
@@ -84,7 +102,7 @@ impl Origin {
     }
 
     /// Which call of the control it is.
-    pub(crate) fn call(&self) -> Option<&CallPath> {
+    pub(crate) fn call(self) -> Option<&'a CallPath> {
         match self {
             Self::Called(meta) => Some(&meta.path),
             Self::Home(home) => home.call.as_ref(),
@@ -92,14 +110,14 @@ impl Origin {
     }
 
     /// As what the call was sent, if anybody wanted to know of that.
-    pub(crate) fn departure(&self, process: &Process) -> Option<EventId> {
+    pub(crate) fn departure(self, process: &Process) -> Option<EventId> {
         let Self::Called(meta) = self else { return None };
         process.controls().departure(meta.stack.top()?, meta.left.sent)
     }
 
     /// The same in a note.
     #[inline]
-    pub(crate) fn sent_as(&self) -> SentAs {
+    pub(crate) fn sent_as(self) -> SentAs {
         let Self::Called(meta) = self else { return SentAs::default() };
         let sent = |process| SentAs { process, number: meta.left.sent };
         meta.stack.top().map(sent).unwrap_or_default()

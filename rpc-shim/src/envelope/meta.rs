@@ -1,22 +1,16 @@
 //! What the debugger adds to messages. On the wire it is [packed](super::packed).
 
-use std::cell::RefCell;
 use std::fmt;
-use std::thread::LocalKey;
 use std::time::Duration;
 
-use ddbx_protocol::{
-    CallPath, ControlId, Delay, EventNumber, ProcessIndex, ProcessName, Stack, VirtualTime,
-};
-use ddbx_satellite::driver::{Alarm, Floor};
-use ddbx_satellite::shelf::{Kept, Shelves};
+use ddbx_protocol::{CallPath, Delay, EventNumber, ProcessIndex, ProcessName, Stack, VirtualTime};
+use ddbx_satellite::driver::Floor;
 use serde::{Deserialize, Serialize};
 
-use crate::methods::Method;
 use crate::naming::Name;
-use crate::pool::Reused;
 
-/// What travels with a request, and what its caller keeps of it.
+/// What travels with a request.
+#[derive(Clone)]
 pub struct RequestMeta {
     /// The processes that wait for the call, the outermost first.
     pub(crate) stack: Stack,
@@ -32,9 +26,9 @@ pub struct RequestMeta {
     pub(crate) has_waited: bool,
     /// Who calls, until something has come back over the connection. (A request of
     /// its own would be seen by hooks around the wrapper, and count in tarpc's limits.)
-    pub(crate) hello: Option<Hello>,
-    /// Only its caller knows the rest.
-    pub(crate) own: Option<Own>,
+    pub(crate) hello: Option<Box<Hello>>,
+    /// How far its caller's process is behind; unknown over a wire.
+    pub(crate) floor: Option<Floor>,
 }
 
 /// How a call has left its caller.
@@ -51,19 +45,6 @@ pub(crate) struct Left {
     pub(crate) sent: EventNumber,
 }
 
-/// What the caller of a request knows of it.
-pub(crate) struct Own {
-    pub(crate) of: ProcessIndex,
-    pub(crate) floor: Floor,
-    /// For its deadline.
-    pub(crate) alarm: Alarm,
-    pub(crate) method: &'static Method,
-    /// What tells it from others that are begun beside it, in a recording.
-    pub(crate) content: u16,
-    /// Whose call it is, if that is sure to be asked for.
-    pub(crate) named: Option<ControlId>,
-}
-
 impl Default for RequestMeta {
     fn default() -> Self {
         Self {
@@ -74,7 +55,7 @@ impl Default for RequestMeta {
             remaining_nanos: 0,
             has_waited: false,
             hello: None,
-            own: None,
+            floor: None,
         }
     }
 }
@@ -82,11 +63,10 @@ impl Default for RequestMeta {
 impl RequestMeta {
     /// The delay of the strand. A request that leaves its caller may still wait in tarpc's own
     /// queue for others to be answered: what that costs is known when it is really sent.
+    #[inline]
     pub(crate) fn delay(&self) -> Delay {
-        match &self.own {
-            Some(own) => own.floor.woken_by_anybody(self.left.at, self.left.delay),
-            None => self.left.delay,
-        }
+        let Left { at, delay, .. } = self.left;
+        self.floor.map_or(delay, |floor| floor.woken_by_anybody(at, delay))
     }
 
     /// Whether somebody was held while it was on its way, so that it comes with this delay.
@@ -106,17 +86,8 @@ impl fmt::Debug for RequestMeta {
     }
 }
 
-/// For whom requests are kept that came over a wire: for no process of this program.
-pub(super) const FROM_ELSEWHERE: ProcessIndex = ProcessIndex(0);
-
-impl Reused for RequestMeta {
-    fn of(&self) -> ProcessIndex {
-        self.own.as_ref().map_or(FROM_ELSEWHERE, |own| own.of)
-    }
-}
-
 /// What travels with a response.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseMeta {
     /// The delay of the strand.
     pub(crate) delay: Delay,
@@ -152,14 +123,4 @@ pub(crate) struct Hello {
     /// know.
     #[serde(skip)]
     pub(crate) names_had: u64,
-}
-
-thread_local! {
-    static OF_REQUESTS: Shelves<RequestMeta> = const { RefCell::new(Vec::new()) };
-}
-
-impl Kept for RequestMeta {
-    fn shelves() -> &'static LocalKey<Shelves<Self>> {
-        &OF_REQUESTS
-    }
 }

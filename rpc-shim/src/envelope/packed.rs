@@ -7,13 +7,13 @@ use ddbx_protocol::session::STACK_MAX;
 use ddbx_protocol::{
     CallPath, ControlId, Delay, EventNumber, ProcessIndex, ProcessName, Stack, VirtualTime,
 };
-use serde::de::{self, Deserializer, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use smallvec::SmallVec;
 
-use super::meta::{FROM_ELSEWHERE, Hello, Left, RequestMeta, ResponseMeta};
+use super::meta::{Hello, Left, RequestMeta, ResponseMeta};
+use super::{Read, too_early};
 use crate::naming::Name;
-use crate::pool::Shared;
 
 /// Room for what nearly all messages have.
 type Bytes = SmallVec<[u8; 128]>;
@@ -130,15 +130,15 @@ impl RequestMeta {
             self.control = ControlId::new(from.text()?).ok()?.into();
         }
         self.hello = match flags & INTRODUCES != 0 {
-            true => Some(Hello {
+            true => Some(Box::new(Hello {
                 name: ProcessName::new(from.text()?).ok()?,
                 connection: u32::from_le_bytes(from.take()?),
                 connected: EventNumber(from.number()?),
                 names_had: 0,
-            }),
+            })),
             false => None,
         };
-        self.own = None;
+        self.floor = None;
         from.0.is_empty().then_some(())
     }
 }
@@ -227,9 +227,9 @@ impl<'a> Unpacked<'a> {
 }
 
 /// Reads what was packed.
-struct Read<T>(fn(&[u8]) -> Option<T>);
+struct Packed<F>(F);
 
-impl<T> Visitor<'_> for Read<T> {
+impl<T, F: FnOnce(&[u8]) -> Option<T>> Visitor<'_> for Packed<F> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -240,6 +240,25 @@ impl<T> Visitor<'_> for Read<T> {
         self.0(bytes).ok_or_else(|| E::custom(DAMAGED))
     }
 }
+
+/// Reads it into where it stands.
+struct Into<'a>(&'a mut RequestMeta);
+
+impl<'de> DeserializeSeed<'de> for Into<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_bytes(Packed(|bytes: &[u8]| self.0.unpack(bytes)))
+    }
+}
+
+impl<'de> Read<'de> for RequestMeta {
+    fn read<A: SeqAccess<'de>>(&mut self, from: &mut A) -> Result<(), A::Error> {
+        from.next_element_seed(Into(self))?.ok_or_else(too_early)
+    }
+}
+
+impl Read<'_> for ResponseMeta {}
 
 /// A request's metadata for people.
 #[derive(Serialize, Deserialize)]
@@ -279,31 +298,15 @@ impl Serialize for RequestMeta {
     }
 }
 
-impl<'de> Deserialize<'de> for Shared<RequestMeta> {
+/// In a format for people; in others it is [read](Read) into where it stands.
+impl<'de> Deserialize<'de> for RequestMeta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        if !deserializer.is_human_readable() {
-            return deserializer.deserialize_bytes(Read(|bytes| {
-                let mut is_read = None;
-                let meta = Self::new(FROM_ELSEWHERE, |meta| is_read = meta.unpack(bytes));
-                is_read.map(|()| meta)
-            }));
-        }
-        let read = Request::<Stack, Name, CallPath, Option<Hello>>::deserialize(deserializer)?;
-        Ok(Self::new(FROM_ELSEWHERE, |meta| {
-            let Request { stack, control, path, remaining_nanos, has_waited, hello, .. } = read;
-            let Request { delay, is_free, sent, .. } = read;
-            let left = Left { at: VirtualTime::default(), delay, is_free, sent };
-            *meta = RequestMeta {
-                stack,
-                control,
-                path,
-                left,
-                remaining_nanos,
-                has_waited,
-                hello,
-                own: None,
-            };
-        }))
+        let read = Request::<Stack, Name, CallPath, Option<Box<Hello>>>::deserialize(deserializer)?;
+        let Request { stack, control, path, remaining_nanos, has_waited, hello, .. } = read;
+        let Request { delay, is_free, sent, .. } = read;
+        let left = Left { at: VirtualTime::default(), delay, is_free, sent };
+        let floor = None;
+        Ok(Self { stack, control, path, left, remaining_nanos, has_waited, hello, floor })
     }
 }
 
@@ -331,7 +334,7 @@ impl Serialize for ResponseMeta {
 impl<'de> Deserialize<'de> for ResponseMeta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if !deserializer.is_human_readable() {
-            return deserializer.deserialize_bytes(Read(Self::unpack));
+            return deserializer.deserialize_bytes(Packed(Self::unpack));
         }
         let read = Response::<Option<ProcessName>>::deserialize(deserializer)?;
         let Response { delay, is_free, from, sent, name } = read;
@@ -345,24 +348,38 @@ mod tests {
 
     use super::*;
 
-    fn request(control: Name, hello: Option<Hello>) -> Shared<RequestMeta> {
-        Shared::new(FROM_ELSEWHERE, |meta: &mut RequestMeta| {
-            meta.stack = Stack::home(ProcessIndex(7)).call(ProcessIndex(u64::MAX));
-            meta.control = control;
-            meta.path = CallPath::root(3).child(1);
-            let (delay, sent) = (Delay::from_nanos(5), EventNumber(9));
-            meta.left = Left { at: VirtualTime::default(), delay, is_free: true, sent };
-            meta.remaining_nanos = 1 << 40;
-            meta.hello = hello;
-        })
+    fn request(control: Name, hello: Option<Box<Hello>>) -> RequestMeta {
+        let (delay, sent) = (Delay::from_nanos(5), EventNumber(9));
+        RequestMeta {
+            stack: Stack::home(ProcessIndex(7)).call(ProcessIndex(u64::MAX)),
+            control,
+            path: CallPath::root(3).child(1),
+            left: Left { at: VirtualTime::default(), delay, is_free: true, sent },
+            remaining_nanos: 1 << 40,
+            has_waited: false,
+            hello,
+            floor: None,
+        }
     }
 
-    fn requests() -> [Shared<RequestMeta>; 2] {
+    fn requests() -> [RequestMeta; 2] {
         let name = ProcessName::new("shop").unwrap();
         let connected = EventNumber(2);
-        let hello = Some(Hello { name, connection: 4, connected, names_had: 0 });
+        let hello = Some(Box::new(Hello { name, connection: 4, connected, names_had: 0 }));
         let known = ControlId::new("shop/main").unwrap().into();
         [request(Name::Root { hash: 11, nth: 2 }, None), request(known, hello)]
+    }
+
+    fn written(meta: &RequestMeta) -> Vec<u8> {
+        bincode::DefaultOptions::new().serialize(meta).unwrap()
+    }
+
+    /// Into a place where another was.
+    fn read(bytes: &[u8]) -> RequestMeta {
+        let [_, mut meta] = requests();
+        let mut from = bincode::Deserializer::from_slice(bytes, bincode::DefaultOptions::new());
+        Into(&mut meta).deserialize(&mut from).unwrap();
+        meta
     }
 
     /// All of it, as text.
@@ -373,11 +390,9 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         for meta in requests() {
-            let bytes = bincode::DefaultOptions::new().serialize(&meta).unwrap();
-            let read: Shared<RequestMeta> =
-                bincode::DefaultOptions::new().deserialize(&bytes).unwrap();
-            assert_eq!(told(&read), told(&meta));
-            let read: Shared<RequestMeta> = serde_json::from_str(&told(&meta)).unwrap();
+            let bytes = written(&meta);
+            assert_eq!(told(&read(&bytes)), told(&meta));
+            let read: RequestMeta = serde_json::from_str(&told(&meta)).unwrap();
             assert_eq!(told(&read), told(&meta));
         }
         let meta = ResponseMeta {
@@ -393,22 +408,17 @@ mod tests {
 
     #[test]
     fn that_it_has_waited_is_told() {
-        let read = |meta: &Shared<RequestMeta>| -> Shared<RequestMeta> {
-            let bytes = bincode::DefaultOptions::new().serialize(meta).unwrap();
-            bincode::DefaultOptions::new().deserialize(&bytes).unwrap()
-        };
         let mut meta = request(Name::Root { hash: 11, nth: 2 }, None);
-        assert!(!read(&meta).has_waited(meta.left.delay));
-        meta.edit().unwrap().has_waited = true;
-        assert!(read(&meta).has_waited(meta.left.delay));
+        assert!(!read(&written(&meta)).has_waited(meta.left.delay));
+        meta.has_waited = true;
+        assert!(read(&written(&meta)).has_waited(meta.left.delay));
     }
 
     #[test]
     fn what_is_short_is_written_alike() {
         let mut meta = request(Name::Root { hash: 11, nth: 2 }, None);
         assert!(meta.pack_short().is_none(), "two processes wait for it");
-        let inside = meta.edit().unwrap();
-        (inside.stack, inside.path) = (Stack::home(ProcessIndex(7)), CallPath::root(3));
+        (meta.stack, meta.path) = (Stack::home(ProcessIndex(7)), CallPath::root(3));
         assert_eq!(meta.pack_short().unwrap()[..], meta.pack()[..]);
     }
 
@@ -416,10 +426,9 @@ mod tests {
     fn what_is_damaged_is_refused() {
         for meta in requests() {
             let bytes = meta.pack();
-            let mut read = RequestMeta::default();
-            assert!((0..bytes.len()).all(|length| read.unpack(&bytes[..length]).is_none()));
-            assert!(read.unpack(&[&bytes[..], &[0]].concat()).is_none());
-            assert!(read.unpack(&bytes).is_some());
+            let is_read = |bytes: &[u8]| RequestMeta::default().unpack(bytes).is_some();
+            assert!((0..bytes.len()).all(|length| !is_read(&bytes[..length])));
+            assert!(!is_read(&[&bytes[..], &[0]].concat()) && is_read(&bytes));
         }
     }
 }

@@ -160,7 +160,7 @@ impl Call {
         let meta = ResponseMeta { delay, is_free, from, sent, name };
         match outcome {
             Ok(response) if meta.is_short() => Traced::Timed(Timed { body: response, delay }),
-            Ok(response) => Traced::With(Room::new((meta, response))),
+            Ok(response) => Traced::With(Room::new(meta, response)),
             Err(error) => Traced::Failed(Box::new((meta, error))),
         }
     }
@@ -208,7 +208,7 @@ fn cancelled(control: &Control) -> EventKind {
 /// A call of this control arrives.
 pub(super) fn arrives(
     control: ControlId,
-    origin: &Origin,
+    origin: Origin<'_>,
     process: &Process,
     method: &Method,
 ) -> EventKind {
@@ -219,7 +219,11 @@ pub(super) fn arrives(
 
 /// The same in short.
 #[inline]
-pub(super) fn note_of_arrival(origin: &Origin, process: &Process, method: &'static Method) -> Note {
+pub(super) fn note_of_arrival(
+    origin: Origin<'_>,
+    process: &Process,
+    method: &'static Method,
+) -> Note {
     let path = origin.call().cloned().expect(CALLED);
     let what = Happens::CallArrived { method: &method.name, sent_as: origin.sent_as() };
     Note { control: origin.who(process, method), path, what }

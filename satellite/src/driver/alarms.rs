@@ -83,11 +83,12 @@ impl Bell {
 }
 
 thread_local! {
-    static SLOTS: Shelves<Slot> = const { RefCell::new(Vec::new()) };
+    static SLOTS: Shelves<Arc<Slot>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Kept for Slot {
-    fn shelves() -> &'static LocalKey<Shelves<Self>> {
+    type Pointer = Arc<Self>;
+    fn shelves() -> &'static LocalKey<Shelves<Arc<Self>>> {
         &SLOTS
     }
 }
@@ -186,7 +187,7 @@ impl Drop for Alarm {
     fn drop(&mut self) {
         if let Some(slot) = self.0.take() {
             slot.at.store(NEVER, Ordering::Release);
-            shelf::keep(slot.of, slot);
+            shelf::keep::<Slot>(slot.of, slot);
         }
     }
 }

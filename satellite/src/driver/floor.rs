@@ -1,7 +1,6 @@
 //! What can be known of a satellite without keeping it: its clock, and how far its process
 //! is behind.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -9,9 +8,11 @@ use ddbx_protocol::{AllOn, Delay, RealTime, VirtualTime};
 
 use crate::logic::clock;
 
-/// The clock of a process, and the greatest delay in it.
-#[derive(Clone)]
-pub struct Floor(Arc<Shared>);
+/// The clock of a process, and the greatest delay in it. Every request takes it along, and
+/// to count who has it would cost more than to look at it: so these few words stay for as long
+/// as the program. It has few processes.
+#[derive(Clone, Copy)]
+pub struct Floor(&'static Shared);
 
 struct Shared {
     origin: Instant,
@@ -20,7 +21,7 @@ struct Shared {
 
 impl Floor {
     pub(super) fn new() -> Self {
-        Self(Arc::new(Shared { origin: Instant::now(), delay: AtomicU64::new(0) }))
+        Self(Box::leak(Box::new(Shared { origin: Instant::now(), delay: AtomicU64::new(0) })))
     }
 
     pub(super) fn origin(&self) -> Instant {
