@@ -177,6 +177,14 @@ impl Clone for CallPath {
             _ => Self(Short::from_slice(&self.0)),
         }
     }
+
+    #[inline]
+    fn clone_from(&mut self, other: &Self) {
+        match *other.0 {
+            [nth] => self.set_root(nth),
+            _ => *self = other.clone(),
+        }
+    }
 }
 
 impl CallPath {
@@ -187,6 +195,16 @@ impl CallPath {
     #[inline]
     pub fn root(nth: u32) -> Self {
         Self(Short::from_slice(&[nth]))
+    }
+
+    /// Makes it the `nth` call that a control makes where it began: in place, since mostly it is
+    /// one of those.
+    #[inline]
+    pub fn set_root(&mut self, nth: u32) {
+        match &mut *self.0 {
+            [only] => *only = nth,
+            _ => *self = Self::root(nth),
+        }
     }
 
     /// The `nth` call made while this one is handled. Beyond all depth it is taken for

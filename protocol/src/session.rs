@@ -87,6 +87,15 @@ impl Stack {
         Self(Short::from_slice(&[home]))
     }
 
+    /// Makes it that of a control that starts in `home`: in place, since mostly it is one.
+    #[inline]
+    pub fn set_home(&mut self, home: ProcessIndex) {
+        match &mut *self.0 {
+            [only] => *only = home,
+            _ => *self = Self::home(home),
+        }
+    }
+
     /// After a call into `callee`. Beyond all depth it is taken for where it was.
     pub fn call(mut self, callee: ProcessIndex) -> Self {
         if self.0.len() <= STACK_MAX {

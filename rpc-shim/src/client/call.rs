@@ -54,7 +54,7 @@ struct Own {
     content: u16,
     left: Left,
     /// What is left of its deadline.
-    remaining: Duration,
+    remaining_nanos: u64,
     /// For that. It stays in the room.
     alarm: Alarm,
     /// Under which of this process's names it has introduced the connection, if it has.
@@ -113,29 +113,28 @@ impl<'a> Call<'a> {
                 controls.deadlines.remaining(shown, now.clock, floor)
             }
         };
-        let (name, path) = match &caller {
-            Some(caller) => (Name::default(), caller.next_call(method, request)),
-            None => match controls.root(satellite, method, hash) {
+        let mut own =
+            shelf::take::<Own>(satellite.process()).unwrap_or_else(|| Own::new(satellite));
+        match &caller {
+            Some(caller) => own.path = caller.next_call(method, request),
+            None => {
+                own.path.set_root(1);
+                own.name = controls.root(satellite, method, hash);
                 // In a recording every event says whose it is; only notes do not.
-                name if has_course && open.is_none() => {
-                    (name.id(|| satellite.name(), method).into(), CallPath::root(1))
+                if has_course && open.is_none() {
+                    own.name = own.name.id(|| satellite.name(), method).into();
                 }
-                name => (name, CallPath::root(1)),
-            },
-        };
+            }
+        }
+        own.method = method;
+        own.content = content;
+        own.left = left.unwrap_or_default();
+        own.remaining_nanos = u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX);
+        own.introduced = None;
         let control = caller.map(|caller| caller.control);
         if let Some(control) = &control {
             control.is_elsewhere();
         }
-        let mut own =
-            shelf::take::<Own>(satellite.process()).unwrap_or_else(|| Own::new(satellite));
-        own.name = name;
-        own.path = path;
-        own.method = method;
-        own.content = content;
-        own.left = left.unwrap_or_default();
-        own.remaining = remaining;
-        own.introduced = None;
         let mut who = Who { satellite, control, own: Some(own) };
         ctx.deadline = now.at + far_away(remaining);
         let note = || who.note_of_departure();
@@ -174,7 +173,7 @@ impl<'a> Call<'a> {
         self.args = kept.map(Box::new);
         let now = Now::of(satellite);
         self.who.edit().left = Left { at: now.clock - delay, delay, is_free, sent };
-        ctx.deadline = now.at + far_away(self.who.own().remaining);
+        ctx.deadline = now.at + far_away(self.who.own().remaining());
     }
 
     /// In a replay: which of the recorded calls it is.
@@ -224,8 +223,8 @@ impl<'a> Call<'a> {
         self.who.own().alarm.unset();
         let who = self.who.clone();
         Box::pin(async move {
-            let Own { left: Left { at, delay, is_free, .. }, remaining, alarm, .. } = who.own();
-            let (delay, due) = (*delay, *at + *remaining);
+            let Own { left: Left { at, delay, is_free, .. }, alarm, .. } = who.own();
+            let (delay, due) = (*delay, *at + who.own().remaining());
             let timer = TimerOf { who: &who, delay, due, gate: Gate::Deadline, is_free: false };
             let mut deadline = who.satellite.arm_with(timer, alarm);
             let expires = || EventKind::DeadlineExpired { call: who.id(), end: End::Caller };
@@ -270,24 +269,29 @@ impl Own {
             method: methods::method("unknown"),
             content: 0,
             left: Left::default(),
-            remaining: Duration::ZERO,
+            remaining_nanos: 0,
             alarm: satellite.new_alarm(),
             introduced: None,
         })
+    }
+
+    #[inline]
+    fn remaining(&self) -> Duration {
+        Duration::from_nanos(self.remaining_nanos)
     }
 }
 
 impl Clone for Who<'_> {
     /// With an alarm of its own.
     fn clone(&self) -> Self {
-        let Own { name, path, method, content, left, remaining, introduced, .. } = self.own();
+        let Own { name, path, method, content, left, remaining_nanos, introduced, .. } = self.own();
         let own = Box::new(Own {
             name: name.clone(),
             path: path.clone(),
             method,
             content: *content,
             left: *left,
-            remaining: *remaining,
+            remaining_nanos: *remaining_nanos,
             alarm: self.satellite.new_alarm(),
             introduced: *introduced,
         });
@@ -325,15 +329,20 @@ impl Who<'_> {
     /// Writes what its request takes along.
     #[inline]
     pub(super) fn write(&mut self, meta: &mut RequestMeta, hello: Option<Box<Hello>>) {
-        let Own { name, path, left, remaining, .. } = self.own();
-        meta.stack = Somebody::stack(self);
-        meta.control = match &self.control {
-            Some(control) => control.id().into(),
-            None => name.clone(),
-        };
-        meta.path = path.clone();
+        let Own { name, path, left, remaining_nanos, .. } = self.own();
+        match &self.control {
+            Some(control) => {
+                meta.stack = control.stack();
+                meta.control = control.id().into();
+            }
+            None => {
+                meta.stack.set_home(self.satellite.process());
+                meta.control = name.clone();
+            }
+        }
+        meta.path.clone_from(path);
         meta.left = *left;
-        meta.remaining_nanos = u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX);
+        meta.remaining_nanos = *remaining_nanos;
         meta.has_waited = false;
         meta.floor = Some(self.satellite.floor_alone());
         self.edit().introduced = hello.as_ref().map(|hello| hello.names_had);
@@ -379,8 +388,8 @@ impl Who<'_> {
     /// When its deadline passes, if nothing is held.
     #[inline]
     fn due(&self) -> RealTime {
-        let Own { left: Left { at, delay, .. }, remaining, .. } = self.own();
-        (*at + *delay) + *remaining
+        let Left { at, delay, .. } = self.own().left;
+        (at + delay) + self.own().remaining()
     }
 
     /// Sets the alarm for its deadline.

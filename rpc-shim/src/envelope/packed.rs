@@ -106,26 +106,25 @@ impl RequestMeta {
         if stack > STACK_MAX + 1 || path > CallPath::DEPTH_MAX {
             return None;
         }
-        self.stack = match stack {
-            1 => Stack::home(ProcessIndex(from.number()?)),
+        match stack {
+            1 => self.stack.set_home(ProcessIndex(from.number()?)),
             _ => {
-                let mut all = Stack::default();
+                self.stack = Stack::default();
                 for _ in 0..stack {
-                    all.0.push(ProcessIndex(from.number()?));
+                    self.stack.0.push(ProcessIndex(from.number()?));
                 }
-                all
             }
-        };
-        self.path = match path {
-            1 => CallPath::root(u32::from_le_bytes(from.take()?)),
+        }
+        match path {
+            1 => self.path.set_root(u32::from_le_bytes(from.take()?)),
             _ => {
                 let mut numbers = SmallVec::<[u32; 8]>::new();
                 for _ in 0..path {
                     numbers.push(u32::from_le_bytes(from.take()?));
                 }
-                CallPath::new(&numbers)?
+                self.path = CallPath::new(&numbers)?;
             }
-        };
+        }
         if flags & IS_NAMED != 0 {
             self.control = ControlId::new(from.text()?).ok()?.into();
         }
