@@ -5,7 +5,8 @@
 //! A full queue stays full until it is emptied as a whole, so what was dropped
 //! belongs behind all that is in it: that is where the gap goes.
 //!
-//! Nearly all that comes is a [`Note`], which is small. What is not is kept beside them, so
+//! Nearly all that comes is a [`Note`] of a control that has begun with a call, which is a few
+//! numbers: nothing has to be let go of when it was written. What is not is kept beside them, so
 //! that room for it is only there where it is needed.
 
 use std::mem;
@@ -14,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ddbx_protocol::{Delay, EventKind, EventNumber, ProcessIndex, ProcessName, RealTime};
 
 use crate::entry::{Entry, Moment, Payload};
-use crate::note::{Note, Noted};
+use crate::note::{Beginning, Happens, Note, Noted, Who};
 
 /// How many entries a queue holds unless told otherwise: those of more than a million a
 /// second for a tenth of a second, should whoever empties it be late.
@@ -42,26 +43,44 @@ struct Waiting {
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     pub(crate) lines: Vec<Line>,
+    pub(crate) notes: Vec<Noted>,
     pub(crate) entries: Vec<Entry>,
+    pub(crate) met: Vec<(ProcessIndex, ProcessName)>,
 }
 
 impl Taken {
     /// Forgets all; the room stays.
     pub(crate) fn clear(&mut self) {
         self.lines.clear();
+        self.notes.clear();
         self.entries.clear();
+        self.met.clear();
     }
 }
 
 /// One after the other.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Line {
-    /// An event of a call.
-    Note(Noted),
-    /// The next of those that are kept beside.
+    /// An event of a call, as nearly all are.
+    Usual(Usual),
+    /// The next of the other notes, which are kept beside.
+    Note,
+    /// The next of the entries.
     Entry,
-    /// From now on this process has this name.
-    Met(ProcessIndex, ProcessName),
+    /// The next process that has a name from now on.
+    Met,
+}
+
+/// A note of a control that has begun with a call, and makes its calls where it began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usual {
+    pub(crate) number: EventNumber,
+    pub(crate) at: RealTime,
+    pub(crate) delay: Delay,
+    pub(crate) beginning: Beginning,
+    /// Which of its calls.
+    pub(crate) nth: u32,
+    pub(crate) what: Happens,
 }
 
 impl Queue {
@@ -107,7 +126,18 @@ impl Queue {
         }
         let number = waiting.next();
         if self.has_room(&mut waiting) {
-            waiting.taken.lines.push(Line::Note(Noted { number, at, delay, note }));
+            let taken = &mut waiting.taken;
+            match (&note.control, note.path.numbers()) {
+                (Who::Begun(beginning), &[nth]) => {
+                    let (beginning, what) = (*beginning, note.what);
+                    let usual = Usual { number, at, delay, beginning, nth, what };
+                    taken.lines.push(Line::Usual(usual));
+                }
+                _ => {
+                    taken.lines.push(Line::Note);
+                    taken.notes.push(Noted { number, at, delay, note });
+                }
+            }
         }
         Some(number)
     }
@@ -117,7 +147,8 @@ impl Queue {
     pub fn meet(&self, process: ProcessIndex, name: ProcessName) {
         let mut waiting = self.lock();
         if waiting.taken.lines.len() < self.capacity + MET_MAX {
-            waiting.taken.lines.push(Line::Met(process, name));
+            waiting.taken.lines.push(Line::Met);
+            waiting.taken.met.push((process, name));
         }
     }
 
@@ -203,13 +234,15 @@ mod tests {
         let mut taken = Taken::default();
         let dropped = queue.take(&mut taken);
         let mut entries = taken.entries.into_iter();
+        let mut notes = taken.notes.into_iter();
         let number = |line| match line {
-            Line::Note(noted) => noted.number.0,
+            Line::Usual(usual) => usual.number.0,
+            Line::Note => notes.next().unwrap().number.0,
             Line::Entry => match entries.next() {
                 Some(Entry::Event(moment)) => moment.number.0,
                 other => panic!("{other:?} is no event"),
             },
-            Line::Met(..) => panic!("nobody was met"),
+            Line::Met => panic!("nobody was met"),
         };
         (taken.lines.into_iter().map(number).collect(), dropped)
     }
@@ -249,8 +282,8 @@ mod tests {
         (0..2 * MET_MAX as u64).for_each(|nth| queue.meet(ProcessIndex(nth), name.clone()));
         let mut taken = Taken::default();
         assert_eq!(queue.take(&mut taken), 2);
-        let met = |line: &&Line| matches!(line, Line::Met(_, met) if *met == name);
-        assert_eq!(taken.lines.iter().filter(met).count(), MET_MAX);
+        assert_eq!(taken.lines.iter().filter(|line| matches!(line, Line::Met)).count(), MET_MAX);
+        assert!(taken.met.len() == MET_MAX && taken.met.iter().all(|(_, met)| *met == name));
         assert!(matches!(taken.lines[0], Line::Entry));
     }
 

@@ -23,7 +23,7 @@ use crate::format::body::{BODY_BYTES_FULL, Encoder};
 use crate::format::{BODY_BYTES_MAX, BlockKind, Header, encode_block};
 use crate::manifest::SEGMENTS_KEPT;
 use crate::note::Noted;
-use crate::queue::{Line, Queue, Taken};
+use crate::queue::{Line, Queue, Taken, Usual};
 use crate::storage::{Segment, Storage};
 
 mod options;
@@ -88,6 +88,7 @@ pub struct LogWriter<S> {
 enum Item<'a> {
     Entry(&'a Entry),
     Note(&'a Noted),
+    Usual(&'a Usual),
 }
 
 impl<S: Storage> LogWriter<S> {
@@ -124,18 +125,24 @@ impl<S: Storage> LogWriter<S> {
         let mut batch = std::mem::take(&mut self.batch);
         let dropped = queue.take(&mut batch);
         let (mut lines, mut entries) = (&batch.lines[..], batch.entries.iter());
+        let (mut notes, mut met) = (batch.notes.iter(), batch.met.iter());
         while let Some((line, rest)) = lines.split_first() {
             lines = match (self.put_many(now, lines), line) {
-                (0, Line::Note(noted)) => {
-                    self.put(now, Item::Note(noted));
+                (0, Line::Usual(usual)) => {
+                    self.put(now, Item::Usual(usual));
+                    rest
+                }
+                (0, Line::Note) => {
+                    notes.next().into_iter().for_each(|noted| self.put(now, Item::Note(noted)));
                     rest
                 }
                 (0, Line::Entry) => {
                     entries.next().into_iter().for_each(|entry| self.append(now, entry));
                     rest
                 }
-                (0, Line::Met(process, name)) => {
-                    self.encoder.meet(*process, name);
+                (0, Line::Met) => {
+                    let met = met.next().into_iter();
+                    met.for_each(|(process, name)| self.encoder.meet(*process, name));
                     rest
                 }
                 (taken, _) => &lines[taken..],
@@ -167,10 +174,10 @@ impl<S: Storage> LogWriter<S> {
             return 0;
         }
         let mut taken = 0;
-        while let Some(Line::Note(noted)) = lines.get(taken)
+        while let Some(Line::Usual(usual)) = lines.get(taken)
             && !self.encoder.is_full()
         {
-            self.encoder.push_note(noted);
+            self.encoder.push_usual(usual);
             taken += 1;
         }
         if taken > 0 {
@@ -315,6 +322,7 @@ impl<S: Storage> LogWriter<S> {
         match item {
             Item::Entry(entry) => self.encoder.push(entry),
             Item::Note(noted) => self.encoder.push_note(noted),
+            Item::Usual(usual) => self.encoder.push_usual(usual),
         }
         self.waits_since.get_or_insert(now);
         if self.encoder.is_full() && !self.is_ended {

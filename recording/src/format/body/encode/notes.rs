@@ -3,25 +3,56 @@
 use std::{mem, ptr};
 
 use ddbx_protocol::bounded::Short;
-use ddbx_protocol::{ControlId, MethodName, ProcessIndex, ProcessName};
+use ddbx_protocol::{
+    ControlId, Delay, EventNumber, MethodName, ProcessIndex, ProcessName, RealTime,
+};
 
 use super::Encoder;
 use crate::format::body::{BEGUN, kind, slot};
 use crate::format::varint::{self, Few, Out as _};
 use crate::note::{Beginning, Happens, Noted, SentAs, Who};
+use crate::queue::Usual;
 
 /// What the name of a control that has begun with a call has beside the name of the method, at
 /// most: that of its home, and digits.
 const MORE_BYTES: usize = 128 + 29;
 
 impl Encoder {
-    /// Adds a note to the open block. Mostly all that it names was named before, so a few bytes
-    /// say it; what is not goes into the block at once, and they before it.
-    #[inline]
+    /// Adds a note to the open block.
     pub fn push_note(&mut self, noted: &Noted) {
         let Noted { number, at, delay, note } = noted;
-        self.begin_entry(Some(*number));
-        let kind = match note.what {
+        let (path, what) = (note.path.numbers(), note.what);
+        match &note.control {
+            Who::Named(name) => {
+                self.put_note((*number, *at, *delay), path, what, |it, few| it.named(few, name));
+            }
+            Who::Begun(beginning) => {
+                let begun = |it: &mut Self, few: &mut Few<'_>| it.begun(few, beginning);
+                self.put_note((*number, *at, *delay), path, what, begun);
+            }
+        }
+    }
+
+    /// The same with one that is as nearly all are.
+    #[inline]
+    pub(crate) fn push_usual(&mut self, usual: &Usual) {
+        let Usual { number, at, delay, beginning, nth, what } = usual;
+        let begun = |it: &mut Self, few: &mut Few<'_>| it.begun(few, beginning);
+        self.put_note((*number, *at, *delay), &[*nth], *what, begun);
+    }
+
+    /// Mostly all that a note names was named before, so a few bytes say it; what is not goes
+    /// into the block at once, and they before it.
+    #[inline(always)]
+    fn put_note(
+        &mut self,
+        (number, at, delay): (EventNumber, RealTime, Delay),
+        path: &[u32],
+        what: Happens,
+        control: impl FnOnce(&mut Self, &mut Few<'_>) -> usize,
+    ) {
+        self.begin_entry(Some(number));
+        let kind = match what {
             Happens::CallSent { .. } => kind::CALL_SENT,
             Happens::CallArrived { .. } => kind::CALL_ARRIVED,
             Happens::ReturnSent => kind::RETURN_SENT,
@@ -29,16 +60,12 @@ impl Encoder {
         };
         let mut body = mem::take(&mut self.body);
         let (tag_at, mut few) = (body.len(), Few::at_the_end_of(&mut body));
-        let tag = self.begin_event(&mut few, kind, *number, *at, *delay);
-        let control = match &note.control {
-            Who::Named(name) => self.named(&mut few, name),
-            Who::Begun(beginning) => self.begun(&mut few, beginning),
-        };
-        let path = note.path.numbers();
+        let tag = self.begin_event(&mut few, kind, number, at, delay);
+        let control = control(self, &mut few);
         let which = self
             .usual_path(control, path)
             .unwrap_or_else(|| few.put(|body| self.other_path(body, control, path)));
-        match note.what {
+        match what {
             Happens::CallSent { method, content } => {
                 self.method(&mut few, method);
                 few.extend(content.to_le_bytes());
