@@ -47,6 +47,9 @@ const ATTACHED_NANOS_MAX: f64 = 500.0;
 /// Beside bare calls that come from a task too.
 const BY_CONTROL: &str = "attached and idle, by a control";
 
+/// Two calls, of which the callee of the one makes the other.
+const NESTED: &str = "attached and idle, one call in another";
+
 #[tarpc::service]
 trait Echo {
     async fn echo(number: u64) -> u64;
@@ -60,6 +63,25 @@ impl Echo for Server {
         number
     }
 }
+
+/// Answers what another one does, which it calls in turn.
+#[derive(Clone)]
+struct Relay<S>(EchoClient<S>);
+
+/// How a relay answers. (A macro, because only for a concrete one it is known that its calls can
+/// go to another thread.)
+macro_rules! relays_with {
+    ($stub:ty) => {
+        impl Echo for Relay<$stub> {
+            async fn echo(self, ctx: Context, number: u64) -> u64 {
+                self.0.echo(ctx, number).await.expect("an answer")
+            }
+        }
+    };
+}
+
+relays_with!(client::Channel<EchoRequest, EchoResponse>);
+relays_with!(ddbx::Client<EchoRequest, EchoResponse>);
 
 /// What is called how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -76,6 +98,10 @@ enum Variant {
     BareInTask,
     /// In a session, nobody held; calls come from a control, which is a task
     ByControl,
+    /// tarpc without anything; the callee calls another one
+    BareNested,
+    /// In a session, nobody held; the same
+    AttachedNested,
     /// tarpc without anything; messages are bytes on their way
     BareAsBytes,
     /// Wrapped, without a session; the same
@@ -92,6 +118,7 @@ impl Variant {
         match self {
             Self::Bare | Self::Again | Self::Alone | Self::Attached | Self::Recorded => Self::Bare,
             Self::BareInTask | Self::ByControl => Self::BareInTask,
+            Self::BareNested | Self::AttachedNested => Self::BareNested,
             Self::BareAsBytes | Self::AloneAsBytes | Self::AttachedAsBytes => Self::BareAsBytes,
         }
     }
@@ -134,6 +161,8 @@ struct Clients {
     alone: EchoClient<ddbx::Client<EchoRequest, EchoResponse>>,
     attached: EchoClient<ddbx::Client<EchoRequest, EchoResponse>>,
     recorded: EchoClient<ddbx::Client<EchoRequest, EchoResponse>>,
+    bare_nested: EchoClient,
+    attached_nested: EchoClient<ddbx::Client<EchoRequest, EchoResponse>>,
     bare_as_bytes: EchoClient,
     alone_as_bytes: EchoClient<ddbx::Client<EchoRequest, EchoResponse>>,
     attached_as_bytes: EchoClient<ddbx::Client<EchoRequest, EchoResponse>>,
@@ -147,6 +176,10 @@ impl Clients {
         let process = Process::without_session("alone");
         let (caller, callee) = (session.process("caller"), session.process("callee"));
         let attached = connect!(callee.serve(Server.serve()));
+        let between = session.process("between");
+        let relay = Relay(EchoClient::from(between.client(connect!(callee.serve(Server.serve())))));
+        let attached_nested = connect!(between.serve(relay.serve()));
+        let bare_relay = Relay(EchoClient::from(connect!(Server.serve())));
         let attached_as_bytes = connect_as_bytes!(callee.serve(Server.serve()));
         let alone_as_bytes = connect_as_bytes!(process.serve(Server.serve()));
         let (recorded, answering) = (ddbx::init("recorded"), ddbx::init("answering"));
@@ -156,6 +189,8 @@ impl Clients {
             alone: EchoClient::from(process.client(connect!(process.serve(Server.serve())))),
             attached: EchoClient::from(caller.client(attached)),
             recorded: EchoClient::from(recorded.client(connect!(answering.serve(Server.serve())))),
+            bare_nested: EchoClient::from(connect!(bare_relay.serve())),
+            attached_nested: EchoClient::from(caller.client(attached_nested)),
             bare_as_bytes: EchoClient::from(connect_as_bytes!(Server.serve())),
             alone_as_bytes: EchoClient::from(process.client(alone_as_bytes)),
             attached_as_bytes: EchoClient::from(caller.client(attached_as_bytes)),
@@ -171,6 +206,8 @@ impl Clients {
             Variant::Alone => call(&self.alone, calls).await,
             Variant::Attached => call(&self.attached, calls).await,
             Variant::Recorded => call(&self.recorded, calls).await,
+            Variant::BareNested => call(&self.bare_nested, calls).await,
+            Variant::AttachedNested => call(&self.attached_nested, calls).await,
             Variant::BareAsBytes => call(&self.bare_as_bytes, calls).await,
             Variant::AloneAsBytes => call(&self.alone_as_bytes, calls).await,
             Variant::AttachedAsBytes => call(&self.attached_as_bytes, calls).await,
@@ -286,6 +323,8 @@ fn nanoseconds() -> io::Result<Vec<Verdict>> {
         goal("without a session", Variant::Alone, ALONE_NANOS_MAX),
         goal("attached and idle", Variant::Attached, ATTACHED_NANOS_MAX),
         goal(BY_CONTROL, Variant::ByControl, ATTACHED_NANOS_MAX),
+        known("bare tarpc, one call in another, nanoseconds for both", bare(Variant::BareNested)),
+        shown(NESTED, Variant::AttachedNested),
         known("bare tarpc as bytes, nanoseconds per call", bare(Variant::BareAsBytes)),
         shown("without a session, as bytes", Variant::AloneAsBytes),
         shown("attached and idle, as bytes", Variant::AttachedAsBytes),
@@ -310,6 +349,7 @@ fn allocations(runtime: &Runtime, clients: &Clients) -> Vec<Verdict> {
         goal("without a session", Variant::Alone),
         goal("attached and idle", Variant::Attached),
         goal(BY_CONTROL, Variant::ByControl),
+        goal(NESTED, Variant::AttachedNested),
     ]
 }
 

@@ -137,7 +137,7 @@ where
         match call.who.satellite.is_replay() {
             true => {
                 let exchange = pin!(self.exchange_in_replay(&call.who, ctx, request));
-                Exchange::new(self, call, exchange).await
+                Exchange::in_replay(self, call, exchange).await
             }
             false => {
                 let exchange = pin!(self.channel.call(ctx, request));
@@ -162,7 +162,7 @@ where
             Ok(Traced::Plain(body)) => (Said::Nothing, Ok(body)),
             Ok(Traced::Timed(Timed { body, delay })) => (Said::Delay(delay), Ok(body)),
             Ok(Traced::With(mut message)) => {
-                let meta = mem::take(message.meta_mut());
+                let meta = mem::take(&mut **message.meta_mut());
                 (Said::All(meta), Ok(message.take_body().expect("a response is one")))
             }
             Ok(Traced::Failed(failure)) => {

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ddbx_protocol::{
     AllOn, CallPath, ControlId, Delay, EventKind, Gate, InFlight, RealTime, Stack, VirtualTime,
@@ -18,7 +18,7 @@ use ddbx_satellite::logic::strand::{Strand, StrandId};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::deadlines::{FAR, Now};
+use crate::deadlines::{FAR, Now, Remaining};
 use crate::envelope::RequestMeta;
 use crate::methods::Method;
 use crate::process::Process;
@@ -41,7 +41,7 @@ pub(crate) struct Control {
     /// None once it has left.
     here: Option<Here>,
     /// What came with the call that brought it here, if one did. It stays in the room.
-    called: RequestMeta,
+    called: Box<RequestMeta>,
     /// Its name, once somebody has asked for it.
     named: OnceLock<ControlId>,
     /// Under which it waits inside the program.
@@ -54,7 +54,7 @@ pub(crate) struct Control {
     pub(crate) method: Option<&'static Method>,
     since: RealTime,
     /// What it had of a deadline when it came.
-    allowed: Duration,
+    allowed: Remaining,
     /// What that means, if nothing stood in its way.
     deadline_at_once: Option<Deadline>,
     /// And if something did.
@@ -313,11 +313,13 @@ impl Control {
     }
 
     /// What is left, in virtual time, of a deadline that a context shows.
-    pub(crate) fn remaining(&self, shown: Instant, now: Now) -> Duration {
+    pub(crate) fn remaining(&self, shown: Instant, now: Now) -> Remaining {
         let shows = now.clock_at(shown);
         match self.deadline() {
-            Some(own) if own.shown == Some(shown) || shows.since(now.clock) > FAR => {
-                own.due.since(now.clock - self.delay())
+            Some(own)
+                if own.shown == Some(shown) || Remaining::from_until(now.clock, shows) > FAR =>
+            {
+                Remaining::of_control(now.clock - self.delay(), own.due)
             }
             _ => self.process().controls().deadlines.remaining(shows, now.clock, self.delay()),
         }

@@ -10,7 +10,7 @@ use ddbx_protocol::{
     ControlId, EventId, EventNumber, InFlight, MethodName, Names, PointLabel, ProcessIndex,
     ProcessName, Status,
 };
-use ddbx_satellite::driver::{Handle, Report};
+use ddbx_satellite::driver::Report;
 use ddbx_satellite::logic::strand::Strand;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ use crate::capture;
 use crate::deadlines::Deadlines;
 use crate::envelope::Hello;
 use crate::methods::{self, METHODS_MAX, Method};
-use crate::naming::{self, Likes, Name, Roots};
+use crate::naming::{self, Likes, Roots};
 use crate::seats::Seats;
 
 /// How many connections are remembered. One that was forgotten is met again.
@@ -55,7 +55,10 @@ pub(crate) struct Controls {
     /// In a replay: by how much the clock showed more when it was recorded.
     pub(crate) recorded_ahead: AtomicI64,
     pub(crate) served: AtomicU64,
-    pub(crate) made: AtomicU64,
+    /// Calls that controls have made. With every other one that is made here a control begins.
+    pub(crate) made_by_controls: AtomicU64,
+    /// Controls from outside that have begun with a call that came from there.
+    pub(crate) came_from_outside: AtomicU64,
     /// Controls from outside that were named exactly; the others are counted by `likes`.
     from_outside: AtomicU64,
     connections: AtomicU32,
@@ -84,7 +87,8 @@ impl Controls {
             ever_answered: AtomicBool::new(false),
             recorded_ahead: AtomicI64::new(0),
             served: AtomicU64::new(0),
-            made: AtomicU64::new(0),
+            made_by_controls: AtomicU64::new(0),
+            came_from_outside: AtomicU64::new(0),
             from_outside: AtomicU64::new(0),
             connections: AtomicU32::new(0),
             names_dropped: AtomicU64::new(0),
@@ -93,16 +97,20 @@ impl Controls {
         }
     }
 
-    /// The name of a control that begins here with a call, from outside, whose arguments have
-    /// this hash.
-    pub(crate) fn root(&self, home: &Handle, method: &Method, hash: u64) -> Name {
-        match home.has_course() {
-            true => {
-                self.from_outside.fetch_add(1, Ordering::Relaxed);
-                lock(&self.roots).of_call(method, hash)
-            }
+    /// Which of those a control is that begin here with such a call, from outside, whose
+    /// arguments have this hash.
+    #[inline]
+    pub(crate) fn nth_root(&self, has_course: bool, method: &Method, hash: u64) -> u32 {
+        match has_course {
+            true => self.nth_root_exactly(method, hash),
             false => self.likes.of_call(hash),
         }
+    }
+
+    #[inline(never)]
+    fn nth_root_exactly(&self, method: &Method, hash: u64) -> u32 {
+        self.from_outside.fetch_add(1, Ordering::Relaxed);
+        lock(&self.roots).of_call(method, hash)
     }
 
     /// A hash of arguments. Of what nobody shall see it could be tried out.
@@ -273,11 +281,13 @@ impl Report for Controls {
         let shown = shown(&watched);
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let not_shown = (watched.len() - shown.len()) as u64;
+        let from_outside = count(&self.from_outside) + self.likes.counted();
+        let begun_by_calling = from_outside.saturating_sub(count(&self.came_from_outside));
         Status {
             in_flight: self.calls().len() as u64,
-            served: self.served.load(Ordering::Relaxed),
-            made: self.made.load(Ordering::Relaxed),
-            from_outside: self.from_outside.load(Ordering::Relaxed) + self.likes.counted(),
+            served: count(&self.served),
+            made: count(&self.made_by_controls) + begun_by_calling,
+            from_outside,
             breakpoints: Vec::new(),
             watched: shown,
             recorded: None,

@@ -4,28 +4,87 @@
 //! say) somebody may have been held, and real time has gone on where virtual time has
 //! not. So what a deadline means is settled when it is first used, and remembered.
 
+use std::ops::Add;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ddbx_protocol::{Delay, RealTime};
+use ddbx_protocol::{Delay, RealTime, VirtualTime};
 use ddbx_satellite::driver::Handle;
+use serde::{Deserialize, Serialize};
 
 /// tarpc itself is given a deadline that never comes: the shim keeps the real one,
 /// in virtual time. (tokio's timers do not take much more than two years.)
-const FAR_AWAY: Duration = Duration::from_secs(30 * 24 * 3_600);
-
-/// So far away from when a call is made is the deadline that tarpc is given for it, if so much
-/// is left of its own, whatever somebody may have said.
-#[inline]
-pub(crate) fn far_away(remaining: Duration) -> Duration {
-    FAR_AWAY + remaining.min(FAR)
-}
+const FAR_AWAY: Duration = Duration::from_secs(30 * DAY_SECONDS);
 
 /// Beyond this, a deadline was not meant: it is the one that tarpc was given.
-pub(crate) const FAR: Duration = Duration::from_secs(15 * 24 * 3_600);
+pub(crate) const FAR: Remaining = Remaining::seconds(15 * DAY_SECONDS);
 
 /// tarpc's own, for calls without any other.
-pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(10);
+pub(crate) const DEADLINE_DEFAULT: Remaining = Remaining::seconds(10);
+
+const DAY_SECONDS: u64 = 24 * 3_600;
+
+/// What is left of a deadline, in nanoseconds of virtual time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Remaining(pub(crate) u64);
+
+impl Remaining {
+    const fn seconds(seconds: u64) -> Self {
+        Self(seconds * 1_000_000_000)
+    }
+
+    /// Until a clock that shows one shows the other.
+    #[inline]
+    pub(crate) const fn from_until(now: RealTime, due: RealTime) -> Self {
+        Self(difference(now.as_nanos(), due.as_nanos()))
+    }
+
+    /// The same in virtual time.
+    #[inline]
+    pub(crate) const fn of_control(now: VirtualTime, due: VirtualTime) -> Self {
+        Self(difference(now.as_nanos(), due.as_nanos()))
+    }
+
+    /// As a length of time.
+    #[inline]
+    pub(crate) const fn length(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+
+    /// So far away from when a call is made is the deadline that tarpc is given for it, if so
+    /// much is left of its own, whatever somebody may have said.
+    #[inline]
+    pub(crate) fn far_away(self) -> Duration {
+        Duration::from_nanos(self.far_away_nanos())
+    }
+
+    #[inline]
+    fn far_away_nanos(self) -> u64 {
+        FAR_AWAY.as_nanos() as u64 + self.min(FAR).0
+    }
+}
+
+/// Zero if that is over. The true difference of two i64 fits in a u64.
+const fn difference(now: i64, due: i64) -> u64 {
+    if due > now { due.wrapping_sub(now) as u64 } else { 0 }
+}
+
+impl Add<Remaining> for RealTime {
+    type Output = Self;
+    #[inline]
+    fn add(self, Remaining(nanos): Remaining) -> Self {
+        Self::from_nanos(self.as_nanos().saturating_add_unsigned(nanos))
+    }
+}
+
+impl Add<Remaining> for VirtualTime {
+    type Output = Self;
+    #[inline]
+    fn add(self, Remaining(nanos): Remaining) -> Self {
+        Self::from_nanos(self.as_nanos().saturating_add_unsigned(nanos))
+    }
+}
 
 /// What a context says of when its request came is believed if that is so near to what was
 /// known last: somebody between tarpc and here may have given it another deadline.
@@ -51,8 +110,8 @@ impl Now {
 
     /// Of a call with so much left of its deadline.
     #[inline]
-    pub(crate) fn with(self, remaining: Duration) -> Came {
-        Came { clock: self.clock, shown: self.at.checked_add(remaining) }
+    pub(crate) fn with(self, remaining: Remaining) -> Came {
+        Came { clock: self.clock, shown: self.at.checked_add(remaining.length()) }
     }
 
     /// What the clock shows at another moment, which may be over.
@@ -99,8 +158,10 @@ impl Deadlines {
     /// Of a request that has come just now, with so much left of its deadline. tarpc was given
     /// one for it that is far away from that, and shows it here: the clock need not be asked.
     #[inline]
-    pub(crate) fn came(&self, satellite: &Handle, given: Instant, remaining: Duration) -> Came {
-        let clock = satellite.at(given) - far_away(remaining);
+    pub(crate) fn came(&self, satellite: &Handle, given: Instant, remaining: Remaining) -> Came {
+        let given_at = satellite.at(given).as_nanos();
+        let clock = given_at.saturating_sub_unsigned(remaining.far_away_nanos());
+        let clock = RealTime::from_nanos(clock);
         match given.checked_sub(FAR_AWAY) {
             Some(shown) if self.is_believed(clock) => Came { clock, shown: Some(shown) },
             _ => self.ask(satellite, remaining),
@@ -114,7 +175,7 @@ impl Deadlines {
     }
 
     #[cold]
-    fn ask(&self, satellite: &Handle, remaining: Duration) -> Came {
+    fn ask(&self, satellite: &Handle, remaining: Remaining) -> Came {
         let now = Now::of(satellite);
         self.asked.store(now.clock.as_nanos(), Ordering::Relaxed);
         now.with(remaining)
@@ -122,12 +183,13 @@ impl Deadlines {
 
     /// What is left of a deadline, for a call with this delay.
     #[inline]
-    pub(crate) fn remaining(&self, shown: RealTime, now: RealTime, delay: Delay) -> Duration {
-        if shown.since(now) > FAR {
+    pub(crate) fn remaining(&self, shown: RealTime, now: RealTime, delay: Delay) -> Remaining {
+        if Remaining::from_until(now, shown) > FAR {
             return DEADLINE_DEFAULT;
         }
         // What has been held since it was first used was not taken from it.
-        (shown + delay.beyond(self.first_use(shown, delay))).since(now)
+        let held = delay.as_nanos().saturating_sub(self.first_use(shown, delay).as_nanos());
+        Remaining::from_until(now, shown + Remaining(held))
     }
 
     #[inline]
@@ -171,13 +233,13 @@ mod tests {
     #[test]
     fn a_deadline_means_the_same_after_a_hold() {
         let deadlines = Deadlines::default();
-        assert_eq!(deadlines.remaining(at(61), at(1), Delay::ZERO), 60 * SECOND);
+        assert_eq!(deadlines.remaining(at(61), at(1), Delay::ZERO), Remaining::seconds(60));
         // An hour of real time later, of which all but a second was held.
         let held = Delay::from(3_599 * SECOND);
-        assert_eq!(deadlines.remaining(at(61), at(3_601), held), 59 * SECOND);
-        let far = at(1) + 2 * FAR;
+        assert_eq!(deadlines.remaining(at(61), at(3_601), held), Remaining::seconds(59));
+        let far = at(1) + FAR + FAR;
         assert_eq!(deadlines.remaining(far, at(1), Delay::ZERO), DEADLINE_DEFAULT);
-        assert_eq!(deadlines.remaining(at(1), at(3_601), Delay::ZERO), Duration::ZERO);
+        assert_eq!(deadlines.remaining(at(1), at(3_601), Delay::ZERO), Remaining(0));
     }
 
     #[test]
@@ -194,14 +256,19 @@ mod tests {
         assert!(deadlines.is_believed(at(1)) && deadlines.is_believed(at(day - 1)));
         assert!(!deadlines.is_believed(at(day)));
         // Somebody has brought its deadline near.
-        let near = |now: RealTime, left| now + left - far_away(left);
+        let near = |now: RealTime, left: Remaining| now + left - left.far_away();
         assert!(
-            !deadlines.is_believed(near(at(1), FAR)) && !deadlines.is_believed(near(at(1), SECOND))
+            !deadlines.is_believed(near(at(1), FAR))
+                && !deadlines.is_believed(near(at(1), Remaining::seconds(1)))
         );
         deadlines.asked.store(at(40 * day).as_nanos(), Ordering::Relaxed);
         assert!(deadlines.is_believed(at(40 * day + 5)) && !deadlines.is_believed(at(1)));
         assert!(!deadlines.is_believed(near(at(40 * day), FAR)));
-        assert_eq!(far_away(Duration::MAX), far_away(FAR), "tokio's timers do not take more");
+        assert_eq!(
+            Remaining(u64::MAX).far_away(),
+            FAR.far_away(),
+            "tokio's timers do not take more"
+        );
     }
 
     #[test]
@@ -215,7 +282,7 @@ mod tests {
         // The last ones are known; whoever is not takes the place of another.
         let known = (0..4 * REMEMBERED_MAX as u64)
             .rev()
-            .filter(|n| deadlines.remaining(shown(*n), at(0), held) > 2 * SECOND)
+            .filter(|n| deadlines.remaining(shown(*n), at(0), held) > Remaining::seconds(2))
             .count();
         assert!((REMEMBERED_MAX / 2..=REMEMBERED_MAX).contains(&known), "{known}");
     }

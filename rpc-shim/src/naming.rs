@@ -29,7 +29,7 @@ const LABELS_MAX: usize = 4 * 1024;
 
 /// Who a control is. For most nobody asks: so the name of one that begins with a call from
 /// outside is made when somebody does, of the name of its home and of that call's method.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Name {
     /// It has a name.
     Known(ControlId),
@@ -37,7 +37,33 @@ pub(crate) enum Name {
     Root { hash: u64, nth: u32 },
 }
 
+impl Clone for Name {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Known(id) => Self::Known(id.clone()),
+            Self::Root { hash, nth } => Self::Root { hash: *hash, nth: *nth },
+        }
+    }
+
+    #[inline]
+    fn clone_from(&mut self, other: &Self) {
+        match other {
+            Self::Root { hash, nth } => self.set_root(*hash, *nth),
+            Self::Known(_) => *self = other.clone(),
+        }
+    }
+}
+
 impl Name {
+    /// Makes it that of one that begins with a call: in place, since mostly it is one.
+    #[inline]
+    pub(crate) fn set_root(&mut self, new_hash: u64, new_nth: u32) {
+        match self {
+            Self::Root { hash, nth } => (*hash, *nth) = (new_hash, new_nth),
+            Self::Known(_) => *self = Self::Root { hash: new_hash, nth: new_nth },
+        }
+    }
+
     pub(crate) fn id(&self, home: impl FnOnce() -> ProcessName, method: &Method) -> ControlId {
         match self {
             Self::Known(id) => id.clone(),
@@ -78,13 +104,13 @@ pub(crate) struct Roots {
 
 impl Roots {
     /// One that begins with a call.
-    pub(crate) fn of_call(&mut self, method: &Method, hash: u64) -> Name {
+    pub(crate) fn of_call(&mut self, method: &Method, hash: u64) -> u32 {
         if self.calls.len() >= ROOTS_MAX {
             self.calls.clear();
         }
         let nth = self.calls.entry((method.nth, hash)).or_default();
         *nth = nth.wrapping_add(1);
-        Name::Root { hash, nth: *nth }
+        *nth
     }
 
     /// One that was given a name.
@@ -105,10 +131,9 @@ impl Default for Likes {
 
 impl Likes {
     #[inline]
-    pub(crate) fn of_call(&self, hash: u64) -> Name {
+    pub(crate) fn of_call(&self, hash: u64) -> u32 {
         let place = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let nth = self.0[place as usize % LIKES].fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        Name::Root { hash, nth }
+        self.0[place as usize % LIKES].fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
     /// How many have begun.
@@ -254,7 +279,10 @@ mod tests {
     fn names_tell_content_and_likes() {
         let (process, buy) = (process("shop"), method("Shop.buy"));
         let mut roots = Roots::default();
-        let mut begins = |what| roots.of_call(buy, hash(&what)).id(|| process.clone(), buy);
+        let mut begins = |what| {
+            let hash = hash(&what);
+            Name::Root { hash, nth: roots.of_call(buy, hash) }.id(|| process.clone(), buy)
+        };
         let (first, other, again) =
             (begins(("apple", 1)), begins(("pear", 1)), begins(("apple", 1)));
         assert!(first.as_str().starts_with("shop/Shop.buy-") && first.as_str().ends_with("-1"));
@@ -272,7 +300,7 @@ mod tests {
     #[test]
     fn a_name_is_made_when_it_is_asked_for() {
         let (home, buy) = (process("shop"), method("Shop.buy"));
-        let name = Likes::default().of_call(7);
+        let name = Name::Root { hash: 7, nth: Likes::default().of_call(7) };
         let id = name.id(|| home.clone(), buy);
         assert_eq!(id.as_str(), "shop/Shop.buy-0000000000000007-1");
         let sent = serde_json::to_string(&name).unwrap();

@@ -8,8 +8,9 @@ use std::fmt;
 /// How many rooms of a kind a thread keeps for later.
 const KEPT_MAX: usize = 256;
 
-/// A message and what is added to it, each as it was left if it is not there.
-type Walls<M, T> = Box<(M, Option<T>)>;
+/// What is added to a message, as it was left if it is not there, and the message. The former has
+/// a place of its own, which can change places with another.
+type Walls<M, T> = Box<(Box<M>, Option<T>)>;
 
 thread_local! {
     /// The rooms that a thread keeps: a `Vec<Walls<M, T>>` for each kind of them, of which there
@@ -48,7 +49,7 @@ impl<M: Default + 'static, T: 'static> Room<M, T> {
     /// One with both.
     pub(crate) fn new(meta: M, body: T) -> Self {
         let mut room = Self::vacant();
-        *room.meta_mut() = meta;
+        **room.meta_mut() = meta;
         room.with(body)
     }
 
@@ -67,7 +68,7 @@ impl<M: Default + 'static, T: 'static> Room<M, T> {
 
     /// What is added to it.
     #[inline]
-    pub(crate) fn meta_mut(&mut self) -> &mut M {
+    pub(crate) fn meta_mut(&mut self) -> &mut Box<M> {
         &mut self.walls().0
     }
 
@@ -79,7 +80,7 @@ impl<M: Default + 'static, T: 'static> Room<M, T> {
     }
 
     #[inline]
-    fn walls(&mut self) -> &mut (M, Option<T>) {
+    fn walls(&mut self) -> &mut (Box<M>, Option<T>) {
         self.0.as_mut().expect(IS_THERE)
     }
 }

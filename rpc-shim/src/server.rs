@@ -16,6 +16,7 @@ use tarpc::{RequestName, ServerError, context};
 use crate::control::{Comes, Control, Deadline, Home, Newcomer};
 use crate::deadlines::Now;
 use crate::envelope::{Hello, RequestMeta, Traced, TracedRequest, TracedResponse};
+use crate::naming::Name;
 use crate::pool::Room;
 use crate::process::Process;
 use crate::seats::Key;
@@ -81,7 +82,7 @@ where
     fn arrives(
         process: Process,
         ctx: &context::Context,
-        meta: Option<&mut RequestMeta>,
+        meta: Option<&mut Box<RequestMeta>>,
         request: &S::Req,
     ) -> Arrived {
         let (satellite, controls) = (process.satellite().expect(IN_SESSION), process.controls());
@@ -91,7 +92,7 @@ where
         let (came, delay, is_free, allowed) = match &meta {
             Some(meta) => {
                 Self::comes_from(&process, satellite, meta);
-                let (delay, allowed) = (meta.delay(), meta.remaining());
+                let (delay, allowed) = (meta.delay(), meta.remaining);
                 // Where it has waited on its way, what is left of its deadline is left now.
                 let came = match meta.has_waited(delay) {
                     true => Now::of(satellite).with(allowed),
@@ -108,7 +109,10 @@ where
         };
         let comes = meta.map_or_else(
             || {
-                let name = controls.root(satellite, method, controls.hash(request));
+                controls.came_from_outside.fetch_add(1, Ordering::Relaxed);
+                let hash = controls.hash(request);
+                let nth = controls.nth_root(satellite.has_course(), method, hash);
+                let name = Name::Root { hash, nth };
                 Comes::Home(Box::new(Home { name, call: Some(CallPath::root(0)) }))
             },
             Comes::Called,
@@ -219,15 +223,15 @@ where
                         // The handler sees the deadline that it would have seen.
                         ctx.deadline = deadline.shown.unwrap_or(ctx.deadline);
                         let handler = service.serve(ctx, body);
-                        return Either::Left(Handling::of(arrived.call, handler));
+                        return Either::Left(Handling::at_once(arrived.call, handler));
                     }
                     None => Later::Arrived(arrived, body),
                 }
             }
             (None, Some(body)) => {
                 // A client in a session has told tarpc another deadline than its own.
-                let remaining = message.as_mut().map(|message| message.meta_mut().remaining());
-                let due = remaining.and_then(|remaining| Instant::now().checked_add(remaining));
+                let remaining = message.as_mut().map(|message| message.meta_mut().remaining);
+                let due = remaining.and_then(|left| Instant::now().checked_add(left.length()));
                 ctx.deadline = due.unwrap_or(ctx.deadline);
                 return Either::Left(Handling::plain(service.serve(ctx, body)));
             }

@@ -13,7 +13,7 @@ use std::{env, fs, mem};
 
 use clap::{Args, ValueEnum as _};
 
-use super::{BY_CONTROL, Clients, Variant, one_thread};
+use super::{BY_CONTROL, Clients, NESTED, Variant, one_thread};
 use crate::verdict::{at_most, known, report, skipped};
 
 const FEW: u32 = 2_000;
@@ -57,6 +57,7 @@ pub(super) fn run(json: bool) -> bool {
         known("without a session, instructions added", added(Variant::Alone)),
         at_most("attached and idle, instructions added", added(Variant::Attached), ADDED_MAX),
         at_most(format!("{BY_CONTROL}, instructions added"), added(Variant::ByControl), ADDED_MAX),
+        known(format!("{NESTED}, instructions added to both"), added(Variant::AttachedNested)),
         known("bare tarpc as bytes, instructions per call", of(Variant::BareAsBytes)),
         known("without a session, as bytes, instructions added", added(Variant::AloneAsBytes)),
         known("attached and idle, as bytes, instructions added", added(Variant::AttachedAsBytes)),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::thread::LocalKey;
-use std::time::Duration;
 
 use ddbx_protocol::{
     CallId, CallPath, ControlId, End, EventKind, EventNumber, Gate, RealTime, RpcEvent, Stack,
@@ -22,7 +21,7 @@ use super::{Answer, Client, Said};
 use crate::capture;
 use crate::control::Control;
 use crate::controls::Controls;
-use crate::deadlines::{Now, far_away};
+use crate::deadlines::{Now, Remaining};
 use crate::envelope::{Hello, Left, RequestMeta};
 use crate::methods::{self, Method};
 use crate::naming::{self, Name};
@@ -54,7 +53,7 @@ struct Own {
     content: u16,
     left: Left,
     /// What is left of its deadline.
-    remaining_nanos: u64,
+    remaining: Remaining,
     /// For that. It stays in the room.
     alarm: Alarm,
     /// Under which of this process's names it has introduced the connection, if it has.
@@ -86,7 +85,6 @@ impl<'a> Call<'a> {
         let now = Now::of(satellite);
         let caller = Control::of_call(&client.process, ctx);
         let controls = client.process.controls();
-        controls.made.fetch_add(1, Ordering::Relaxed);
         let method = methods::method(request.name());
         let visit = caller.as_ref().map(|caller| caller.control.visit());
         let open = satellite.open_at(method.groups);
@@ -97,8 +95,9 @@ impl<'a> Call<'a> {
             is_free: visit.is_some_and(|visit| visit.is_free),
             sent: EventNumber::default(),
         });
-        // Where nothing is recorded or replayed, nobody asks.
-        let has_course = satellite.has_course();
+        // Where nothing is recorded or replayed, nobody asks; and what passes without being noted
+        // is neither.
+        let has_course = open.is_none_or(|open| open.is_noted) && satellite.has_course();
         let hash = if has_course || caller.is_none() { controls.hash(request) } else { 0 };
         let content = match has_course {
             true => naming::content(hash, client.connection.nth()),
@@ -116,10 +115,13 @@ impl<'a> Call<'a> {
         let mut own =
             shelf::take::<Own>(satellite.process()).unwrap_or_else(|| Own::new(satellite));
         match &caller {
-            Some(caller) => own.path = caller.next_call(method, request),
+            Some(caller) => {
+                controls.made_by_controls.fetch_add(1, Ordering::Relaxed);
+                own.path = caller.next_call(method, request);
+            }
             None => {
                 own.path.set_root(1);
-                own.name = controls.root(satellite, method, hash);
+                own.name.set_root(hash, controls.nth_root(has_course, method, hash));
                 // In a recording every event says whose it is; only notes do not.
                 if has_course && open.is_none() {
                     own.name = own.name.id(|| satellite.name(), method).into();
@@ -129,14 +131,14 @@ impl<'a> Call<'a> {
         own.method = method;
         own.content = content;
         own.left = left.unwrap_or_default();
-        own.remaining_nanos = u64::try_from(remaining.as_nanos()).unwrap_or(u64::MAX);
+        own.remaining = remaining;
         own.introduced = None;
         let control = caller.map(|caller| caller.control);
         if let Some(control) = &control {
             control.is_elsewhere();
         }
         let mut who = Who { satellite, control, own: Some(own) };
-        ctx.deadline = now.at + far_away(remaining);
+        ctx.deadline = now.at + remaining.far_away();
         let note = || who.note_of_departure();
         let sent = open.and_then(|open| satellite.pass_open(open, || now.clock, note));
         if let Some(sent) = sent {
@@ -173,7 +175,7 @@ impl<'a> Call<'a> {
         self.args = kept.map(Box::new);
         let now = Now::of(satellite);
         self.who.edit().left = Left { at: now.clock - delay, delay, is_free, sent };
-        ctx.deadline = now.at + far_away(self.who.own().remaining());
+        ctx.deadline = now.at + self.who.own().remaining.far_away();
     }
 
     /// In a replay: which of the recorded calls it is.
@@ -224,7 +226,7 @@ impl<'a> Call<'a> {
         let who = self.who.clone();
         Box::pin(async move {
             let Own { left: Left { at, delay, is_free, .. }, alarm, .. } = who.own();
-            let (delay, due) = (*delay, *at + who.own().remaining());
+            let (delay, due) = (*delay, *at + who.own().remaining);
             let timer = TimerOf { who: &who, delay, due, gate: Gate::Deadline, is_free: false };
             let mut deadline = who.satellite.arm_with(timer, alarm);
             let expires = || EventKind::DeadlineExpired { call: who.id(), end: End::Caller };
@@ -269,29 +271,24 @@ impl Own {
             method: methods::method("unknown"),
             content: 0,
             left: Left::default(),
-            remaining_nanos: 0,
+            remaining: Remaining::default(),
             alarm: satellite.new_alarm(),
             introduced: None,
         })
-    }
-
-    #[inline]
-    fn remaining(&self) -> Duration {
-        Duration::from_nanos(self.remaining_nanos)
     }
 }
 
 impl Clone for Who<'_> {
     /// With an alarm of its own.
     fn clone(&self) -> Self {
-        let Own { name, path, method, content, left, remaining_nanos, introduced, .. } = self.own();
+        let Own { name, path, method, content, left, remaining, introduced, .. } = self.own();
         let own = Box::new(Own {
             name: name.clone(),
             path: path.clone(),
             method,
             content: *content,
             left: *left,
-            remaining_nanos: *remaining_nanos,
+            remaining: *remaining,
             alarm: self.satellite.new_alarm(),
             introduced: *introduced,
         });
@@ -329,7 +326,7 @@ impl Who<'_> {
     /// Writes what its request takes along.
     #[inline]
     pub(super) fn write(&mut self, meta: &mut RequestMeta, hello: Option<Box<Hello>>) {
-        let Own { name, path, left, remaining_nanos, .. } = self.own();
+        let Own { name, path, left, remaining, .. } = self.own();
         match &self.control {
             Some(control) => {
                 meta.stack = control.stack();
@@ -337,12 +334,12 @@ impl Who<'_> {
             }
             None => {
                 meta.stack.set_home(self.satellite.process());
-                meta.control = name.clone();
+                meta.control.clone_from(name);
             }
         }
         meta.path.clone_from(path);
         meta.left = *left;
-        meta.remaining_nanos = *remaining_nanos;
+        meta.remaining = *remaining;
         meta.has_waited = false;
         meta.floor = Some(self.satellite.floor_alone());
         self.edit().introduced = hello.as_ref().map(|hello| hello.names_had);
@@ -389,7 +386,7 @@ impl Who<'_> {
     #[inline]
     fn due(&self) -> RealTime {
         let Left { at, delay, .. } = self.own().left;
-        (at + delay) + self.own().remaining()
+        (at + delay) + self.own().remaining
     }
 
     /// Sets the alarm for its deadline.

@@ -52,14 +52,17 @@ where
         call: Call<'a>,
         exchange: Pin<&'a mut F>,
     ) -> Self {
-        // In a replay deadlines pass when they did.
-        let rest = match call.who.satellite.is_replay() {
-            true => Some(Rest::of(&call)),
-            false => {
-                call.who.set_alarm();
-                None
-            }
-        };
+        call.who.set_alarm();
+        Self { client, call, exchange, rest: None }
+    }
+
+    /// The same in a replay, where deadlines pass when they did.
+    pub(super) fn in_replay(
+        client: &'a Client<Req, Resp>,
+        call: Call<'a>,
+        exchange: Pin<&'a mut F>,
+    ) -> Self {
+        let rest = Some(Rest::of(&call));
         Self { client, call, exchange, rest }
     }
 }

@@ -1,12 +1,12 @@
 //! How a control comes to be in a process.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ddbx_protocol::{CallPath, ControlId, Delay, EventId, RealTime, VirtualTime};
 use ddbx_recording::{SentAs, Who};
 
 use super::HAS_SATELLITE;
-use crate::deadlines::{Came, DEADLINE_DEFAULT};
+use crate::deadlines::{Came, DEADLINE_DEFAULT, Remaining};
 use crate::envelope::RequestMeta;
 use crate::methods::Method;
 use crate::naming::Name;
@@ -22,7 +22,7 @@ pub(crate) struct Newcomer<'a> {
     /// The call that brings it here.
     pub(crate) method: Option<&'static Method>,
     /// What it has of a deadline.
-    pub(crate) allowed: Duration,
+    pub(crate) allowed: Remaining,
     /// What that means, if nothing stands in its way.
     pub(crate) deadline: Option<Deadline>,
     /// Where a call that was given its context finds it again.
@@ -55,7 +55,7 @@ impl Newcomer<'_> {
 /// How a control comes to be in a process.
 pub(crate) enum Comes<'a> {
     /// By a call of a session: what came with that is taken from where it is.
-    Called(&'a mut RequestMeta),
+    Called(&'a mut Box<RequestMeta>),
     /// It begins here.
     Home(Box<Home>),
 }
@@ -141,7 +141,7 @@ pub(crate) struct Deadline {
 impl Deadline {
     /// So much of it is left now, for a control with this delay.
     #[inline]
-    pub(crate) fn new(came: Came, delay: Delay, allowed: Duration) -> Self {
+    pub(crate) fn new(came: Came, delay: Delay, allowed: Remaining) -> Self {
         Self { due: (came.clock - delay) + allowed, shown: came.shown }
     }
 }

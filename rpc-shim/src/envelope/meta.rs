@@ -1,12 +1,12 @@
 //! What the debugger adds to messages. On the wire it is [packed](super::packed).
 
 use std::fmt;
-use std::time::Duration;
 
 use ddbx_protocol::{CallPath, Delay, EventNumber, ProcessIndex, ProcessName, Stack, VirtualTime};
 use ddbx_satellite::driver::Floor;
 use serde::{Deserialize, Serialize};
 
+use crate::deadlines::Remaining;
 use crate::naming::Name;
 
 /// What travels with a request.
@@ -20,8 +20,8 @@ pub struct RequestMeta {
     pub(crate) path: CallPath,
     /// How it has left its caller.
     pub(crate) left: Left,
-    /// What is left of the deadline, in nanoseconds of virtual time.
-    pub(crate) remaining_nanos: u64,
+    /// What is left of the deadline.
+    pub(crate) remaining: Remaining,
     /// Whether somebody was held before it was really sent, over a wire.
     pub(crate) has_waited: bool,
     /// Who calls, until something has come back over the connection. (A request of
@@ -52,7 +52,7 @@ impl Default for RequestMeta {
             control: Name::default(),
             path: CallPath::root(0),
             left: Left::default(),
-            remaining_nanos: 0,
+            remaining: Remaining::default(),
             has_waited: false,
             hello: None,
             floor: None,
@@ -72,11 +72,6 @@ impl RequestMeta {
     /// Whether somebody was held while it was on its way, so that it comes with this delay.
     pub(crate) fn has_waited(&self, delay: Delay) -> bool {
         self.has_waited || self.left.delay != delay
-    }
-
-    /// What is left of the deadline, in virtual time.
-    pub(crate) fn remaining(&self) -> Duration {
-        Duration::from_nanos(self.remaining_nanos)
     }
 }
 

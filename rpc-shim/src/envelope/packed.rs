@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use super::meta::{Hello, Left, RequestMeta, ResponseMeta};
 use super::{Read, too_early};
+use crate::deadlines::Remaining;
 use crate::naming::Name;
 
 /// Room for what nearly all messages have.
@@ -52,7 +53,7 @@ impl RequestMeta {
             | flag(is_named, IS_NAMED)
             | flag(self.has_waited(delay), HAS_WAITED)]);
         fixed.put(delay.as_nanos().to_le_bytes());
-        fixed.put(self.remaining_nanos.to_le_bytes());
+        fixed.put(self.remaining.0.to_le_bytes());
         fixed.put(self.left.sent.0.to_le_bytes());
         fixed.put(hash.to_le_bytes());
         fixed.put(nth.to_le_bytes());
@@ -92,16 +93,30 @@ impl RequestMeta {
         bytes
     }
 
+    /// What has the length that nearly every request has is read without looking at every step
+    /// whether it is over.
     fn unpack(&mut self, bytes: &[u8]) -> Option<()> {
-        let mut from = Unpacked(bytes);
+        match <&[u8; SHORT_REQUEST]>::try_from(bytes) {
+            Ok(short) => self.unpack_from(Unpacked(short)),
+            Err(_) => self.unpack_long(bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn unpack_long(&mut self, bytes: &[u8]) -> Option<()> {
+        self.unpack_from(Unpacked(bytes))
+    }
+
+    #[inline(always)]
+    fn unpack_from(&mut self, mut from: Unpacked<'_>) -> Option<()> {
         let [flags] = from.take()?;
         let delay = Delay::from_nanos(from.number()?);
-        self.remaining_nanos = from.number()?;
+        self.remaining = Remaining(from.number()?);
         let sent = EventNumber(from.number()?);
         self.has_waited = flags & HAS_WAITED != 0;
         let is_free = flags & IS_FREE != 0;
         self.left = Left { at: VirtualTime::default(), delay, is_free, sent };
-        self.control = Name::Root { hash: from.number()?, nth: u32::from_le_bytes(from.take()?) };
+        self.control.set_root(from.number()?, u32::from_le_bytes(from.take()?));
         let [stack, path] = [from.take()?, from.take()?].map(u16::from_le_bytes).map(usize::from);
         if stack > STACK_MAX + 1 || path > CallPath::DEPTH_MAX {
             return None;
@@ -267,7 +282,7 @@ struct Request<S, N, P, H> {
     path: P,
     delay: Delay,
     is_free: bool,
-    remaining_nanos: u64,
+    remaining_nanos: Remaining,
     has_waited: bool,
     sent: EventNumber,
     hello: H,
@@ -288,7 +303,7 @@ impl Serialize for RequestMeta {
             path: &self.path,
             delay,
             is_free: self.left.is_free,
-            remaining_nanos: self.remaining_nanos,
+            remaining_nanos: self.remaining,
             has_waited: self.has_waited(delay),
             sent: self.left.sent,
             hello: &self.hello,
@@ -301,11 +316,12 @@ impl Serialize for RequestMeta {
 impl<'de> Deserialize<'de> for RequestMeta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let read = Request::<Stack, Name, CallPath, Option<Box<Hello>>>::deserialize(deserializer)?;
-        let Request { stack, control, path, remaining_nanos, has_waited, hello, .. } = read;
+        let Request { stack, control, path, remaining_nanos: remaining, has_waited, hello, .. } =
+            read;
         let Request { delay, is_free, sent, .. } = read;
         let left = Left { at: VirtualTime::default(), delay, is_free, sent };
         let floor = None;
-        Ok(Self { stack, control, path, left, remaining_nanos, has_waited, hello, floor })
+        Ok(Self { stack, control, path, left, remaining, has_waited, hello, floor })
     }
 }
 
@@ -354,7 +370,7 @@ mod tests {
             control,
             path: CallPath::root(3).child(1),
             left: Left { at: VirtualTime::default(), delay, is_free: true, sent },
-            remaining_nanos: 1 << 40,
+            remaining: Remaining(1 << 40),
             has_waited: false,
             hello,
             floor: None,

@@ -78,8 +78,13 @@ impl<T: Serialize + 'static, F: Future<Output = Outcome<T>>> Handling<T, F> {
         Self { call: None, handler: Some(handler), rest: None }
     }
 
-    /// Of a call that has come in.
+    /// Of a call that has come in at once.
     #[inline]
+    pub(super) fn at_once(call: Call, handler: F) -> Self {
+        Self { call: Some(call), handler: Some(handler), rest: None }
+    }
+
+    /// Of a call that has come in when it might.
     pub(super) fn of(call: Call, handler: F) -> Self {
         // In a replay deadlines pass, and calls are given up, when they were.
         let rest = call.satellite().is_replay().then(|| Rest::of(&call));

@@ -81,6 +81,11 @@ impl Running {
         self.perturbation.is_some()
     }
 
+    /// Whether others wait while a control runs.
+    pub(super) fn is_in_order(&self) -> bool {
+        self.replay.is_some() || self.baton.is_some()
+    }
+
     /// Whether events are written down, and that is all.
     pub(super) fn only_records(&self) -> bool {
         let more = self.has_turns() || self.baton.is_some() || self.keeps_payloads;

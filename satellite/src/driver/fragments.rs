@@ -15,6 +15,7 @@ use tokio::task::{AbortHandle, JoinHandle, yield_now};
 use tokio::time::timeout;
 
 use super::Handle;
+use super::course::Running;
 use super::replay::Replay;
 
 /// How long events wait for a control while it is recorded. One that blocks its thread may
@@ -222,7 +223,7 @@ impl Handle {
     /// Whether others wait while a control runs.
     #[inline]
     pub fn is_in_order(&self) -> bool {
-        self.is_replay() || self.baton().is_some()
+        self.0.course.get().is_some_and(Running::is_in_order)
     }
 
     /// The same as [`Self::note_alone`], if nobody has to be waited for.

@@ -53,7 +53,8 @@ pub struct Open {
     /// The delay.
     pub delay: Delay,
     /// Whether they are recorded.
-    is_noted: bool,
+    /// Whether they are recorded, which is all.
+    pub is_noted: bool,
 }
 
 /// It may go on.
