@@ -21,6 +21,7 @@ use serde_json::Value;
 use crate::deadlines::{FAR, Now, Remaining};
 use crate::envelope::RequestMeta;
 use crate::methods::Method;
+use crate::naming::{Began, Name};
 use crate::process::Process;
 use crate::seats::Key;
 use crate::{methods, naming};
@@ -164,6 +165,26 @@ impl Control {
     #[inline]
     pub(crate) fn who(&self) -> Who {
         self.origin().who(self.process(), self.began_with())
+    }
+
+    /// The same for whoever it calls. Where nothing is recorded no name is made for that.
+    #[inline]
+    pub(crate) fn tell_name(&self, name: &mut Name) {
+        if let Origin::Called(RequestMeta { control: Name::Root { hash, nth, began }, .. }) =
+            self.origin()
+            && !self.satellite().has_course()
+            && let Some(began) = began.or_else(|| self.began())
+        {
+            name.set_root(*hash, *nth, Some(began));
+        } else {
+            *name = self.id().into();
+        }
+    }
+
+    /// With what it began, if that was the call that brought it here.
+    fn began(&self) -> Option<Began> {
+        let home = *self.called.stack.0.first()?;
+        Some(Began { home: self.process().controls().home(home)?, method: self.method? })
     }
 
     #[inline]

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use crate::capture;
 use crate::deadlines::Deadlines;
 use crate::envelope::Hello;
+use crate::homes;
 use crate::methods::{self, METHODS_MAX, Method};
 use crate::naming::{self, Likes, Roots};
 use crate::seats::Seats;
@@ -33,11 +34,15 @@ const BITS: usize = u64::BITS as usize;
 const PEERS_MAX: usize = 16 * 1024;
 
 pub(crate) struct Controls {
+    /// The process.
+    of: ProcessIndex,
     pub(crate) seats: Seats,
     /// Names of those that begin here.
     roots: Mutex<Roots>,
     likes: Likes,
     peers: Mutex<BTreeMap<ProcessIndex, ProcessName>>,
+    /// How many times a name of theirs was news.
+    peers_met: AtomicU64,
     /// Connections of others that have been accepted.
     accepted: Mutex<BTreeSet<(ProcessIndex, u32)>>,
     watched: Mutex<BTreeMap<String, Value>>,
@@ -72,10 +77,12 @@ impl Controls {
     /// Of this process.
     pub(crate) fn new(of: ProcessIndex) -> Self {
         Self {
+            of,
             seats: Seats::new(of),
             roots: Mutex::default(),
             likes: Likes::default(),
             peers: Mutex::default(),
+            peers_met: AtomicU64::new(0),
             accepted: Mutex::default(),
             watched: Mutex::default(),
             redacted: Mutex::default(),
@@ -142,6 +149,7 @@ impl Controls {
             self.peers_dropped.fetch_add(1, Ordering::Relaxed);
         }
         peers.insert(process, name.clone());
+        self.peers_met.fetch_add(1, Ordering::Release);
         tell();
     }
 
@@ -158,6 +166,14 @@ impl Controls {
     pub(crate) fn peer(&self, process: ProcessIndex) -> ProcessName {
         let known = lock(&self.peers).get(&process).cloned();
         known.unwrap_or_else(|| naming::process(&process.to_string()))
+    }
+
+    /// The same, of one in which controls begin that call here: to be told to others. None if it
+    /// has to be made each time.
+    #[inline]
+    pub(crate) fn home(&self, process: ProcessIndex) -> Option<&'static ProcessName> {
+        let known_by = (self.of, self.peers_met.load(Ordering::Acquire));
+        homes::known(known_by, process, || self.peer(process))
     }
 
     /// An event of another process.

@@ -28,7 +28,7 @@ const WITH_META: u8 = 254;
 const ON_TIME: u8 = 253;
 
 // What comes after `WITH_META`. (Smaller numbers were these while they meant something else.)
-const MESSAGE: u8 = 6;
+const MESSAGE: u8 = 7;
 const FAILURE: u8 = 3;
 const TIMED: u8 = 4;
 

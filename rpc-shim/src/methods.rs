@@ -12,6 +12,9 @@ use crate::naming::clean;
 /// How many methods are told apart.
 pub(crate) const METHODS_MAX: usize = 4 * 1024;
 
+/// How many of them others may name.
+pub(crate) const METHODS_OF_OTHERS_MAX: usize = 2 * 1024;
+
 /// A method, with all that calls of it need to know of its name. A program has as many as
 /// were written down, and they stay.
 #[derive(Debug)]
@@ -37,19 +40,46 @@ thread_local! {
 /// The method of this name. tarpc's names are identifiers and a dot.
 #[inline]
 pub(crate) fn method(name: &str) -> &'static Method {
-    // Names of methods mostly differ in their last letters.
-    let place = name.bytes().rev().take(3).fold(name.len(), |sum, byte| sum * 7 + byte as usize);
-    let found = NEAR_METHODS.try_with(|near| {
-        let mut near = near.borrow_mut();
-        let place = &mut near[place % NEAR];
-        match place {
-            Some(method) if method.name.as_str() == name => *method,
-            _ => *place.insert(find_method(name)),
-        }
-    });
-    found.unwrap_or_else(|_| find_method(name))
+    near(name).unwrap_or_else(|place| keep_near(place, find_method(name)))
 }
 
+/// The same of a name that another process has said, if it is one and is known here. They do
+/// not fill the room that those need that are called here.
+pub(crate) fn of_others(name: &str) -> Option<&'static Method> {
+    near(name)
+        .or_else(|place| find_of_others(name).map(|found| keep_near(place, found)).ok_or(()))
+        .ok()
+}
+
+/// The method of this name, if this thread knows it; or where it is to be kept.
+#[inline]
+fn near(name: &str) -> Result<&'static Method, usize> {
+    // Names of methods mostly differ in their last letters.
+    let place = name.bytes().rev().take(3).fold(name.len(), |sum, byte| sum * 7 + byte as usize);
+    let known = NEAR_METHODS.try_with(|near| near.borrow()[place % NEAR]).ok().flatten();
+    known.filter(|method| method.name.as_str() == name).ok_or(place)
+}
+
+#[cold]
+fn keep_near(place: usize, method: &'static Method) -> &'static Method {
+    // A thread that ends keeps nothing.
+    let _ = NEAR_METHODS.try_with(|near| near.borrow_mut()[place % NEAR] = Some(method));
+    method
+}
+
+#[cold]
+fn find_of_others(name: &str) -> Option<&'static Method> {
+    let (known, count) = {
+        let methods = METHODS.lock().unwrap_or_else(PoisonError::into_inner);
+        (methods.get(name).copied(), methods.len())
+    };
+    known.or_else(|| {
+        let is_one = MethodName::new(name).is_ok();
+        (is_one && count < METHODS_OF_OTHERS_MAX).then(|| find_method(name))
+    })
+}
+
+#[cold]
 fn find_method(name: &str) -> &'static Method {
     let mut methods = METHODS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(method) = methods.get(name) {
@@ -88,5 +118,8 @@ mod tests {
         assert!(std::ptr::eq(paper, method("News.paper")));
         assert_eq!(method("a b").name.as_str(), "a-b");
         assert!(std::ptr::eq(method("a b"), method("a b")));
+        assert!(of_others("").is_none() && of_others("b c").is_none());
+        assert!(std::ptr::eq(of_others("News.paper").unwrap(), paper));
+        assert_eq!(of_others("News.weekly").unwrap().name.as_str(), "News.weekly");
     }
 }

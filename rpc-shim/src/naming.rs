@@ -10,12 +10,13 @@ use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ddbx_protocol::{CallPath, ControlId, PointLabel, ProcessIndex, ProcessName};
+use ddbx_protocol::{CallPath, ControlId, MethodName, PointLabel, ProcessIndex, ProcessName};
 use ddbx_recording::{Beginning, Who};
 use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 
-use crate::methods::Method;
+use crate::homes;
+use crate::methods::{self, Method};
 
 /// How many different beginnings are counted. After that counting starts anew.
 const ROOTS_MAX: usize = 64 * 1024;
@@ -30,25 +31,78 @@ const LABELS_MAX: usize = 4 * 1024;
 /// Who a control is. For most nobody asks: so the name of one that begins with a call from
 /// outside is made when somebody does, of the name of its home and of that call's method.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(from = "Told", into = "Told")]
 pub(crate) enum Name {
     /// It has a name.
     Known(ControlId),
-    /// The `nth` that has begun in its home with a call like this.
-    Root { hash: u64, nth: u32 },
+    /// The `nth` that has begun in its home with a call like this. Once it has called on that is
+    /// said too, for its name does not follow from a call any more.
+    Root { hash: u64, nth: u32, began: Option<Began> },
+}
+
+/// With what a control began that has called on since.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Began {
+    pub(crate) home: &'static ProcessName,
+    pub(crate) method: &'static Method,
+}
+
+impl Began {
+    /// As another process has said it, if there is room to keep it.
+    pub(crate) fn told(home: &str, method: &str) -> Option<Self> {
+        Some(Self { home: homes::of_others(home)?, method: methods::of_others(method)? })
+    }
+}
+
+/// A name in a format for people.
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "Name")]
+enum Told {
+    Known(ControlId),
+    Root {
+        hash: u64,
+        nth: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        began: Option<(ProcessName, MethodName)>,
+    },
+}
+
+impl From<Told> for Name {
+    fn from(told: Told) -> Self {
+        match told {
+            Told::Known(id) => Self::Known(id),
+            Told::Root { hash, nth, began: None } => Self::Root { hash, nth, began: None },
+            Told::Root { hash, nth, began: Some((home, method)) } => {
+                Self::told(&home, &method, hash, nth)
+            }
+        }
+    }
+}
+
+impl From<Name> for Told {
+    fn from(name: Name) -> Self {
+        match name {
+            Name::Known(id) => Self::Known(id),
+            Name::Root { hash, nth, began } => {
+                let told = |began: Began| (began.home.clone(), began.method.name.clone());
+                Self::Root { hash, nth, began: began.map(told) }
+            }
+        }
+    }
 }
 
 impl Clone for Name {
     fn clone(&self) -> Self {
         match self {
             Self::Known(id) => Self::Known(id.clone()),
-            Self::Root { hash, nth } => Self::Root { hash: *hash, nth: *nth },
+            Self::Root { hash, nth, began } => Self::Root { hash: *hash, nth: *nth, began: *began },
         }
     }
 
     #[inline]
     fn clone_from(&mut self, other: &Self) {
         match other {
-            Self::Root { hash, nth } => self.set_root(*hash, *nth),
+            Self::Root { hash, nth, began } => self.set_root(*hash, *nth, *began),
             Self::Known(_) => *self = other.clone(),
         }
     }
@@ -57,17 +111,32 @@ impl Clone for Name {
 impl Name {
     /// Makes it that of one that begins with a call: in place, since mostly it is one.
     #[inline]
-    pub(crate) fn set_root(&mut self, new_hash: u64, new_nth: u32) {
+    pub(crate) fn set_root(&mut self, hash: u64, nth: u32, began: Option<Began>) {
         match self {
-            Self::Root { hash, nth } => (*hash, *nth) = (new_hash, new_nth),
-            Self::Known(_) => *self = Self::Root { hash: new_hash, nth: new_nth },
+            Self::Root { hash: own_hash, nth: own_nth, began: own_began } => {
+                (*own_hash, *own_nth, *own_began) = (hash, nth, began);
+            }
+            Self::Known(_) => *self = Self::Root { hash, nth, began },
+        }
+    }
+
+    /// Of a control that has called on, as another process has said it.
+    pub(crate) fn told(home: &ProcessName, method: &MethodName, hash: u64, nth: u32) -> Self {
+        match Began::told(home.as_str(), method.as_str()) {
+            Some(began) => Self::Root { hash, nth, began: Some(began) },
+            None => Self::Known(ControlId::of_call(home, method, hash, nth)),
         }
     }
 
     pub(crate) fn id(&self, home: impl FnOnce() -> ProcessName, method: &Method) -> ControlId {
         match self {
             Self::Known(id) => id.clone(),
-            Self::Root { hash, nth } => ControlId::of_call(&home(), &method.name, *hash, *nth),
+            Self::Root { hash, nth, began: None } => {
+                ControlId::of_call(&home(), &method.name, *hash, *nth)
+            }
+            Self::Root { hash, nth, began: Some(began) } => {
+                ControlId::of_call(began.home, &began.method.name, *hash, *nth)
+            }
         }
     }
 
@@ -76,7 +145,11 @@ impl Name {
     pub(crate) fn who(&self, home: ProcessIndex, method: &'static Method) -> Who {
         match self {
             Self::Known(id) => Who::Named(id.clone()),
-            Self::Root { hash, nth } => {
+            // Who is recorded need not know its home.
+            Self::Root { began: Some(began), .. } => {
+                Who::Named(self.id(|| began.home.clone(), method))
+            }
+            Self::Root { hash, nth, began: None } => {
                 Who::Begun(Beginning { home, method: &method.name, hash: *hash, nth: *nth })
             }
         }
@@ -85,7 +158,7 @@ impl Name {
 
 impl Default for Name {
     fn default() -> Self {
-        Self::Root { hash: 0, nth: 0 }
+        Self::Root { hash: 0, nth: 0, began: None }
     }
 }
 
@@ -270,7 +343,7 @@ pub(crate) fn hash<T: Serialize>(value: &T) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use ddbx_protocol::{MethodName, PointLabel};
+    use ddbx_protocol::PointLabel;
 
     use super::*;
     use crate::methods::method;
@@ -281,7 +354,8 @@ mod tests {
         let mut roots = Roots::default();
         let mut begins = |what| {
             let hash = hash(&what);
-            Name::Root { hash, nth: roots.of_call(buy, hash) }.id(|| process.clone(), buy)
+            let nth = roots.of_call(buy, hash);
+            Name::Root { hash, nth, began: None }.id(|| process.clone(), buy)
         };
         let (first, other, again) =
             (begins(("apple", 1)), begins(("pear", 1)), begins(("apple", 1)));
@@ -300,12 +374,18 @@ mod tests {
     #[test]
     fn a_name_is_made_when_it_is_asked_for() {
         let (home, buy) = (process("shop"), method("Shop.buy"));
-        let name = Name::Root { hash: 7, nth: Likes::default().of_call(7) };
+        let name = Name::Root { hash: 7, nth: Likes::default().of_call(7), began: None };
         let id = name.id(|| home.clone(), buy);
         assert_eq!(id.as_str(), "shop/Shop.buy-0000000000000007-1");
         let sent = serde_json::to_string(&name).unwrap();
         let read: Name = serde_json::from_str(&sent).unwrap();
-        assert_eq!(read.id(|| home, buy), id);
+        assert_eq!(read.id(|| home.clone(), buy), id);
+        // It stays the same when it has called on, wherever that is asked.
+        let further = Name::told(&home, &buy.name, 7, 1);
+        assert!(matches!(further, Name::Root { began: Some(_), .. }));
+        let sent = serde_json::to_string(&further).unwrap();
+        let read: Name = serde_json::from_str(&sent).unwrap();
+        assert_eq!(read.id(|| process("another"), method("Stock.take")), id);
     }
 
     #[test]

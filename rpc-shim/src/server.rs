@@ -112,7 +112,7 @@ where
                 controls.came_from_outside.fetch_add(1, Ordering::Relaxed);
                 let hash = controls.hash(request);
                 let nth = controls.nth_root(satellite.has_course(), method, hash);
-                let name = Name::Root { hash, nth };
+                let name = Name::Root { hash, nth, began: None };
                 Comes::Home(Box::new(Home { name, call: Some(CallPath::root(0)) }))
             },
             Comes::Called,

@@ -121,7 +121,7 @@ impl<'a> Call<'a> {
             }
             None => {
                 own.path.set_root(1);
-                own.name.set_root(hash, controls.nth_root(has_course, method, hash));
+                own.name.set_root(hash, controls.nth_root(has_course, method, hash), None);
                 // In a recording every event says whose it is; only notes do not.
                 if has_course && open.is_none() {
                     own.name = own.name.id(|| satellite.name(), method).into();
@@ -330,7 +330,7 @@ impl Who<'_> {
         match &self.control {
             Some(control) => {
                 meta.stack = control.stack();
-                meta.control = control.id().into();
+                control.tell_name(&mut meta.control);
             }
             None => {
                 meta.stack.set_home(self.satellite.process());

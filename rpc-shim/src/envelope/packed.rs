@@ -5,7 +5,8 @@ use std::fmt;
 
 use ddbx_protocol::session::STACK_MAX;
 use ddbx_protocol::{
-    CallPath, ControlId, Delay, EventNumber, ProcessIndex, ProcessName, Stack, VirtualTime,
+    CallPath, ControlId, Delay, EventNumber, MethodName, ProcessIndex, ProcessName, Stack,
+    VirtualTime,
 };
 use serde::de::{self, DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -14,7 +15,7 @@ use smallvec::SmallVec;
 use super::meta::{Hello, Left, RequestMeta, ResponseMeta};
 use super::{Read, too_early};
 use crate::deadlines::Remaining;
-use crate::naming::Name;
+use crate::naming::{Began, Name};
 
 /// Room for what nearly all messages have.
 type Bytes = SmallVec<[u8; 128]>;
@@ -26,6 +27,8 @@ const INTRODUCES: u8 = 2;
 const IS_NAMED: u8 = 4;
 /// A request before which somebody was held when it had left its caller.
 const HAS_WAITED: u8 = 8;
+/// A control without a name that has called on: where and with what it began is said.
+const CALLS_ON: u8 = 16;
 
 /// What is wrong with bytes that are no metadata.
 const DAMAGED: &str = "what ddbx adds to a message is damaged, or of another version of ddbx";
@@ -43,14 +46,15 @@ impl RequestMeta {
     /// Puts what every request has.
     #[inline]
     fn begin<const LENGTH: usize>(&self) -> Fixed<LENGTH> {
-        let (is_named, hash, nth) = match &self.control {
-            Name::Known(_) => (true, 0, 0),
-            Name::Root { hash, nth } => (false, *hash, *nth),
+        let (who, hash, nth) = match &self.control {
+            Name::Known(_) => (IS_NAMED, 0, 0),
+            Name::Root { hash, nth, began: None } => (0, *hash, *nth),
+            Name::Root { hash, nth, began: Some(_) } => (CALLS_ON, *hash, *nth),
         };
         let (delay, mut fixed) = (self.delay(), Fixed::default());
         fixed.put([flag(self.left.is_free, IS_FREE)
             | flag(self.hello.is_some(), INTRODUCES)
-            | flag(is_named, IS_NAMED)
+            | who
             | flag(self.has_waited(delay), HAS_WAITED)]);
         fixed.put(delay.as_nanos().to_le_bytes());
         fixed.put(self.remaining.0.to_le_bytes());
@@ -67,7 +71,7 @@ impl RequestMeta {
     #[inline]
     fn pack_short(&self) -> Option<[u8; SHORT_REQUEST]> {
         match (&*self.stack.0, self.path.numbers(), &self.control, &self.hello) {
-            ([process], [nth], Name::Root { .. }, None) => {
+            ([process], [nth], Name::Root { began: None, .. }, None) => {
                 let mut fixed = self.begin();
                 fixed.put(process.0.to_le_bytes());
                 fixed.put(nth.to_le_bytes());
@@ -82,8 +86,13 @@ impl RequestMeta {
         let (stack, path) = (&self.stack.0, self.path.numbers());
         stack.iter().for_each(|process| bytes.extend_from_slice(&process.0.to_le_bytes()));
         path.iter().for_each(|nth| bytes.extend_from_slice(&nth.to_le_bytes()));
-        if let Name::Known(name) = &self.control {
-            put_text(&mut bytes, name.as_str());
+        match &self.control {
+            Name::Known(name) => put_text(&mut bytes, name.as_str()),
+            Name::Root { began: Some(Began { home, method }), .. } => {
+                put_text(&mut bytes, home.as_str());
+                put_text(&mut bytes, method.name.as_str());
+            }
+            Name::Root { began: None, .. } => {}
         }
         if let Some(hello) = &self.hello {
             put_text(&mut bytes, hello.name.as_str());
@@ -116,7 +125,7 @@ impl RequestMeta {
         self.has_waited = flags & HAS_WAITED != 0;
         let is_free = flags & IS_FREE != 0;
         self.left = Left { at: VirtualTime::default(), delay, is_free, sent };
-        self.control.set_root(from.number()?, u32::from_le_bytes(from.take()?));
+        let (hash, nth) = (from.number()?, u32::from_le_bytes(from.take()?));
         let [stack, path] = [from.take()?, from.take()?].map(u16::from_le_bytes).map(usize::from);
         if stack > STACK_MAX + 1 || path > CallPath::DEPTH_MAX {
             return None;
@@ -140,8 +149,20 @@ impl RequestMeta {
                 self.path = CallPath::new(&numbers)?;
             }
         }
-        if flags & IS_NAMED != 0 {
-            self.control = ControlId::new(from.text()?).ok()?.into();
+        match flags & (IS_NAMED | CALLS_ON) {
+            0 => self.control.set_root(hash, nth, None),
+            CALLS_ON => {
+                let (home, method) = (from.text()?, from.text()?);
+                match Began::told(home, method) {
+                    Some(began) => self.control.set_root(hash, nth, Some(began)),
+                    None => {
+                        let home = ProcessName::new(home).ok()?;
+                        let method = MethodName::new(method).ok()?;
+                        self.control = ControlId::of_call(&home, &method, hash, nth).into();
+                    }
+                }
+            }
+            _ => self.control = ControlId::new(from.text()?).ok()?.into(),
         }
         self.hello = match flags & INTRODUCES != 0 {
             true => Some(Box::new(Hello {
@@ -377,12 +398,15 @@ mod tests {
         }
     }
 
-    fn requests() -> [RequestMeta; 2] {
+    fn requests() -> [RequestMeta; 3] {
         let name = ProcessName::new("shop").unwrap();
         let connected = EventNumber(2);
         let hello = Some(Box::new(Hello { name, connection: 4, connected, names_had: 0 }));
         let known = ControlId::new("shop/main").unwrap().into();
-        [request(Name::Root { hash: 11, nth: 2 }, None), request(known, hello)]
+        let root = Name::Root { hash: 11, nth: 2, began: None };
+        let buy = MethodName::new("Shop.buy").unwrap();
+        let calls_on = Name::told(&ProcessName::new("web").unwrap(), &buy, 11, 2);
+        [request(root, None), request(calls_on, None), request(known, hello)]
     }
 
     fn written(meta: &RequestMeta) -> Vec<u8> {
@@ -391,7 +415,7 @@ mod tests {
 
     /// Into a place where another was.
     fn read(bytes: &[u8]) -> RequestMeta {
-        let [_, mut meta] = requests();
+        let [.., mut meta] = requests();
         let mut from = bincode::Deserializer::from_slice(bytes, bincode::DefaultOptions::new());
         Into(&mut meta).deserialize(&mut from).unwrap();
         meta
@@ -423,7 +447,7 @@ mod tests {
 
     #[test]
     fn that_it_has_waited_is_told() {
-        let mut meta = request(Name::Root { hash: 11, nth: 2 }, None);
+        let [mut meta, ..] = requests();
         assert!(!read(&written(&meta)).has_waited(meta.left.delay));
         meta.has_waited = true;
         assert!(read(&written(&meta)).has_waited(meta.left.delay));
@@ -431,10 +455,12 @@ mod tests {
 
     #[test]
     fn what_is_short_is_written_alike() {
-        let mut meta = request(Name::Root { hash: 11, nth: 2 }, None);
+        let [mut meta, calls_on, _] = requests();
         assert!(meta.pack_short().is_none(), "two processes wait for it");
         (meta.stack, meta.path) = (Stack::home(ProcessIndex(7)), CallPath::root(3));
         assert_eq!(meta.pack_short().unwrap()[..], meta.pack()[..]);
+        meta.control = calls_on.control;
+        assert!(meta.pack_short().is_none(), "where it began is to be told");
     }
 
     #[test]

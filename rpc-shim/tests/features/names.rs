@@ -117,6 +117,29 @@ async fn nested_calls_keep_the_control() {
     task.await.unwrap().unwrap();
 }
 
+/// One from outside has no name until somebody asks: whoever does, and wherever, is told the same.
+#[tokio::test]
+async fn nested_calls_of_one_from_outside_keep_its_name() {
+    let session = ddbx::test::session().await;
+    let (client, front, slow) =
+        (session.process("client"), session.process("front"), session.process("slow"));
+    let inner = connect!(SlowClient, front.clone(), slow, Slow::default());
+    let outer = connect!(FrontClient, client, front, Shop { inner });
+    // So all have met, as they have when a program has run for a while.
+    outer.ask(within(20_000 * MS), 0).await.unwrap();
+    let breakpoints = ["front:Front.ask@arrive", "slow:SlowService.wait@arrive"];
+    let [first, second] = breakpoints.map(|place| session.breakpoint(place));
+    let task = tokio::spawn(async move { outer.ask(within(20_000 * MS), 0).await });
+    let held = first.next().await;
+    let names = standing(&session);
+    assert!(names.len() == 1 && names[0].starts_with("client/Front.ask-"), "{names:?}");
+    held.resume();
+    let held = second.next().await;
+    assert_eq!(standing(&session), names);
+    held.resume();
+    task.await.unwrap().unwrap();
+}
+
 /// Where a handler leaves its task, its context leads back to it; without that, the
 /// origin is lost and a new control begins.
 #[tokio::test]

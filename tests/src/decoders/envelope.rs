@@ -56,6 +56,7 @@ enum Asked {
 const REQUESTS: &[&str] = &[
     r#"{"ddbx":null,"body":{"message":{"Reserve":{"item":"tea","count":3}}}}"#,
     r#"{"ddbx":{"stack":[1,2,18446744073709551615],"control":{"Known":"gateway/main"},"path":[3,1],"delay":5000000,"is_free":false,"remaining_nanos":9000000000,"has_waited":false,"sent":17,"hello":null},"body":{"message":{"Report":[[1,"a"],[2,null]]}}}"#,
+    r#"{"ddbx":{"stack":[7,8],"control":{"Root":{"hash":7,"nth":2,"began":["gateway","Shop.buy"]}},"path":[1,4],"delay":0,"is_free":false,"remaining_nanos":5,"has_waited":false,"sent":0,"hello":null},"body":{"message":{"Reserve":{"item":"a","count":1}}}}"#,
     r#"{"ddbx":{"stack":[7],"control":{"Root":{"hash":7,"nth":2}},"path":[1],"delay":0,"is_free":true,"remaining_nanos":0,"has_waited":true,"sent":1,"hello":{"name":"gateway#2","connection":4,"connected":2}},"body":{"message":{"Reserve":{"item":"","count":0}}}}"#,
 ];
 
