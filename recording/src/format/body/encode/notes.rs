@@ -27,7 +27,7 @@ impl Encoder {
                 self.put_note((*number, *at, *delay), path, what, |it, few| it.named(few, name));
             }
             Who::Begun(beginning) => {
-                let begun = |it: &mut Self, few: &mut Few<'_>| it.begun(few, beginning);
+                let begun = |it: &mut Self, few: &mut Few<'_>| it.begun(few, beginning, false);
                 self.put_note((*number, *at, *delay), path, what, begun);
             }
         }
@@ -37,7 +37,11 @@ impl Encoder {
     #[inline]
     pub(crate) fn push_usual(&mut self, usual: &Usual) {
         let Usual { number, at, delay, beginning, nth, what } = usual;
-        let begun = |it: &mut Self, few: &mut Few<'_>| it.begun(few, beginning);
+        // Here the control begins, or comes to this process: nobody need be asked for it. Was it
+        // here nevertheless, because a process calls itself, then it is defined again.
+        let is_call = matches!(what, Happens::CallSent { .. } | Happens::CallArrived { .. });
+        let is_new = *nth == 1 && is_call;
+        let begun = |it: &mut Self, few: &mut Few<'_>| it.begun(few, beginning, is_new);
         self.put_note((*number, *at, *delay), &[*nth], *what, begun);
     }
 
@@ -117,8 +121,8 @@ impl Encoder {
     }
 
     #[inline(always)]
-    fn begun(&mut self, few: &mut Few<'_>, beginning: &Beginning) -> usize {
-        if let Some(number) = self.begun.find(beginning) {
+    fn begun(&mut self, few: &mut Few<'_>, beginning: &Beginning, is_new: bool) -> usize {
+        if !is_new && let Some(number) = self.begun.find(beginning) {
             return self.controls.put_again(few, number, 0);
         }
         let Beginning { home, method, hash, nth } = *beginning;
