@@ -30,6 +30,10 @@ mod options;
 
 pub use options::Options;
 
+/// How much is written at once. To ask the system for it costs as much as some pages do, so
+/// this is more than there mostly is.
+const WRITTEN_AT_ONCE: usize = 4 * BODY_BYTES_FULL;
+
 /// How much waits for a storage that fails, before entries are dropped.
 const UNWRITTEN_BYTES_MAX: usize = 1024 * 1024;
 
@@ -287,7 +291,7 @@ impl<S: Storage> LogWriter<S> {
     }
 
     fn is_large(&self) -> bool {
-        self.unwritten.len() >= BODY_BYTES_FULL
+        self.unwritten.len() >= WRITTEN_AT_ONCE
     }
 
     /// Whether there is no room for another entry.

@@ -16,38 +16,43 @@ impl Out for Vec<u8> {
 /// A few bytes at the end of many. There is room for all of them at once, or each of them
 /// would be asked for its own; and they are put where they stay, for what is written in small
 /// pieces and read in a large one must be waited for.
+///
+/// Whoever puts something else there gets all bytes, and gives them back. If they were lent
+/// instead, it would have to be looked up for each of these where they lie.
 #[derive(Debug)]
-pub(super) struct Few<'a> {
-    out: &'a mut Vec<u8>,
+pub(super) struct Few {
+    out: Vec<u8>,
     at: usize,
 }
 
-impl<'a> Few<'a> {
+impl Few {
     /// More than the longest note: four numbers of at most ten bytes, four names of at most
     /// three, and what a control has begun with.
     const ROOM: [u8; 96] = [0; 96];
 
     #[inline(always)]
-    pub(super) fn at_the_end_of(out: &'a mut Vec<u8>) -> Self {
+    pub(super) fn at_the_end_of(out: Vec<u8>) -> Self {
         let at = out.len();
+        let mut out = match out.capacity() - at < Self::ROOM.len() {
+            true => with_room(out),
+            false => out,
+        };
         out.extend_from_slice(&Self::ROOM);
         Self { out, at }
     }
 
     /// That was all.
     #[inline(always)]
-    pub(super) fn end(self) {
+    pub(super) fn end(mut self) -> Vec<u8> {
         self.out.truncate(self.at);
+        self.out
     }
 
     /// Something that may be long comes here.
     #[inline(always)]
-    pub(super) fn put<R>(&mut self, put: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-        self.out.truncate(self.at);
-        let result = put(self.out);
-        self.at = self.out.len();
-        self.out.extend_from_slice(&Self::ROOM);
-        result
+    pub(super) fn put<R>(self, put: impl FnOnce(Vec<u8>) -> (Vec<u8>, R)) -> (Self, R) {
+        let (out, result) = put(self.end());
+        (Self::at_the_end_of(out), result)
     }
 
     #[inline(always)]
@@ -57,7 +62,14 @@ impl<'a> Few<'a> {
     }
 }
 
-impl Out for Few<'_> {
+/// As much more as there is, as a vector does it.
+#[cold]
+fn with_room(mut out: Vec<u8>) -> Vec<u8> {
+    out.reserve(Few::ROOM.len());
+    out
+}
+
+impl Out for Few {
     #[inline(always)]
     fn byte(&mut self, byte: u8) {
         self.out[self.at] = byte;
@@ -150,17 +162,18 @@ mod tests {
             prop_assert_eq!(input.number(), Ok(value));
             prop_assert_eq!(input.difference(base), Ok(value));
             prop_assert!(input.0.is_empty());
-            let mut same = Vec::new();
-            let mut few = Few::at_the_end_of(&mut same);
+            let mut few = Few::at_the_end_of(Vec::new());
             put(&mut few, value);
             put_difference(&mut few, base, value);
-            few.end();
+            let same = few.end();
             prop_assert_eq!(&same, &out);
-            let mut few = Few::at_the_end_of(&mut same);
+            let mut few = Few::at_the_end_of(same);
             put(&mut few, value);
-            few.put(|same| put_difference(same, base, value));
-            few.end();
-            prop_assert_eq!(same, out.repeat(2));
+            let (few, ()) = few.put(|mut same| {
+                put_difference(&mut same, base, value);
+                (same, ())
+            });
+            prop_assert_eq!(few.end(), out.repeat(2));
         }
 
         #[test]

@@ -4,6 +4,11 @@
 //! again. So they are not looked up among all that were ever named, but in a small table in
 //! which a new one takes the place of an old one. One that was forgotten is defined again,
 //! which costs some bytes and means the same.
+//!
+//! Most that are looked up are new, at places that nothing foretells: what is read there has
+//! to come from far away, which takes longer than all else that is done with a note. So the
+//! table has of each only what tells it from nearly all others, and what they are lies in
+//! their order: the new one beside the last one, and those that are met again near both.
 
 use std::ptr;
 
@@ -14,8 +19,17 @@ const PLACES: usize = 2 * 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Begun {
-    /// Each with its number. None at all until one is needed.
-    places: Vec<Option<(Beginning, u32)>>,
+    /// By what they are. None at all until one is needed.
+    places: Vec<Place>,
+    /// By their numbers: what they are, and the number.
+    known: Vec<Option<(Beginning, u32)>>,
+}
+
+/// Where one was put. Only what lies there under its number says whether it still is that one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    mark: u32,
+    number: u32,
 }
 
 impl Begun {
@@ -57,21 +71,28 @@ impl Begun {
     #[inline]
     pub(super) fn is_defined(&mut self, beginning: Beginning, number: usize) {
         if self.places.is_empty() {
-            self.places = vec![None; PLACES];
+            self.places = vec![Place::default(); PLACES];
+            self.known = vec![None; PLACES];
         }
-        let place = place(beginning.hash, beginning.nth);
         // A table of names holds fewer than can be counted so.
-        self.places[place] = Some((beginning, number as u32));
+        let (mark, short) = (mark(beginning.hash, beginning.nth), number as u32);
+        self.places[place(beginning.hash, beginning.nth)] = Place { mark, number: short };
+        self.known[number % PLACES] = Some((beginning, short));
     }
 
     pub(super) fn clear(&mut self) {
         self.places.clear();
+        self.known.clear();
     }
 
     #[inline]
     fn at(&self, hash: u64, nth: u32) -> Option<(&Beginning, usize)> {
-        let (beginning, number) = self.places.get(place(hash, nth))?.as_ref()?;
-        Some((beginning, *number as usize))
+        let place = self.places.get(place(hash, nth))?;
+        if place.mark != mark(hash, nth) {
+            return None;
+        }
+        let (beginning, number) = self.known.get(place.number as usize % PLACES)?.as_ref()?;
+        (*number == place.number).then_some((beginning, *number as usize))
     }
 }
 
@@ -79,6 +100,12 @@ impl Begun {
 #[inline]
 fn place(hash: u64, nth: u32) -> usize {
     ((hash >> 32) ^ hash).wrapping_add(u64::from(nth)) as usize % PLACES
+}
+
+/// Those that come to lie at one place mostly differ in this.
+#[inline]
+fn mark(hash: u64, nth: u32) -> u32 {
+    ((hash >> 32) as u32).wrapping_add(nth)
 }
 
 #[cfg(test)]
@@ -115,6 +142,32 @@ mod tests {
         assert_eq!(begun.find(&one), None);
         begun.clear();
         assert_eq!(begun.find(&Beginning { home: ProcessIndex(2), ..one }), None);
+    }
+
+    #[test]
+    fn one_is_found_until_another_takes_its_place() {
+        let mut begun = Begun::default();
+        let numbers = 3 * PLACES;
+        let hash = |number: usize| (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for number in 0..numbers {
+            begun.is_defined(beginning(hash(number), 1), number);
+            assert_eq!(begun.find(&beginning(hash(number), 1)), Some(number));
+        }
+        let found: Vec<_> =
+            (0..numbers).filter_map(|number| begun.find(&beginning(hash(number), 1))).collect();
+        assert!(found.len() > PLACES / 2 && found[0] >= numbers - PLACES);
+        assert!(found.iter().is_sorted());
+    }
+
+    /// Their places and marks are the same.
+    #[test]
+    fn likes_are_told_apart_by_what_they_are() {
+        let mut begun = Begun::default();
+        let (one, other) = (beginning(0, 2), beginning(1 << 32 | 1 << 20, 1));
+        assert_eq!(place(one.hash, one.nth), place(other.hash, other.nth));
+        assert_eq!(mark(one.hash, one.nth), mark(other.hash, other.nth));
+        begun.is_defined(one, 0);
+        assert_eq!((begun.find(&one), begun.find(&other)), (Some(0), None));
     }
 
     #[test]

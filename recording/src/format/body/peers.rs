@@ -7,14 +7,16 @@ use ddbx_protocol::{ProcessIndex, ProcessName};
 /// How many are known. One that was forgotten is named by its number.
 const PEERS_MAX: usize = 16 * 1024;
 
-/// How many are found at once.
-const NEAR: usize = 16;
+/// How many are found at once. Their numbers are drawn by lot, and two that fall on one place
+/// are looked up by their names at every call: so there are many more places than a process
+/// has to do with others.
+const NEAR: usize = 256;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Peers {
     names: BTreeMap<ProcessIndex, ProcessName>,
     /// Some of those that were last used, with the numbers of their names.
-    near: [Option<(ProcessIndex, usize)>; NEAR],
+    near: Box<[Option<(ProcessIndex, usize)>; NEAR]>,
 }
 
 impl Peers {
@@ -51,7 +53,13 @@ impl Peers {
 
     /// Names are defined anew.
     pub(super) fn forget_numbers(&mut self) {
-        self.near = [None; NEAR];
+        self.near.fill(None);
+    }
+}
+
+impl Default for Peers {
+    fn default() -> Self {
+        Self { names: BTreeMap::new(), near: Box::new([None; NEAR]) }
     }
 }
 

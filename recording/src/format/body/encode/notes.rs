@@ -27,7 +27,7 @@ impl Encoder {
                 self.put_note((*number, *at, *delay), path, what, |it, few| it.named(few, name));
             }
             Who::Begun(beginning) => {
-                let begun = |it: &mut Self, few: &mut Few<'_>| it.begun(few, beginning);
+                let begun = |it: &mut Self, few| it.begun(few, beginning, false);
                 self.put_note((*number, *at, *delay), path, what, begun);
             }
         }
@@ -37,7 +37,11 @@ impl Encoder {
     #[inline]
     pub(crate) fn push_usual(&mut self, usual: &Usual) {
         let Usual { number, at, delay, beginning, nth, what } = usual;
-        let begun = |it: &mut Self, few: &mut Few<'_>| it.begun(few, beginning);
+        // Here the control begins, or comes to this process: nobody need be asked for it. Was it
+        // here nevertheless, because a process calls itself, then it is defined again.
+        let is_call = matches!(what, Happens::CallSent { .. } | Happens::CallArrived { .. });
+        let is_new = *nth == 1 && is_call;
+        let begun = |it: &mut Self, few| it.begun(few, beginning, is_new);
         self.put_note((*number, *at, *delay), &[*nth], *what, begun);
     }
 
@@ -49,7 +53,7 @@ impl Encoder {
         (number, at, delay): (EventNumber, RealTime, Delay),
         path: &[u32],
         what: Happens,
-        control: impl FnOnce(&mut Self, &mut Few<'_>) -> usize,
+        control: impl FnOnce(&mut Self, Few) -> (Few, usize),
     ) {
         self.begin_entry(Some(number));
         let kind = match what {
@@ -58,28 +62,28 @@ impl Encoder {
             Happens::ReturnSent => kind::RETURN_SENT,
             Happens::ReturnArrived { .. } => kind::RETURN_ARRIVED,
         };
-        let mut body = mem::take(&mut self.body);
-        let (tag_at, mut few) = (body.len(), Few::at_the_end_of(&mut body));
+        let tag_at = self.body.len();
+        let mut few = Few::at_the_end_of(mem::take(&mut self.body));
         let tag = self.begin_event(&mut few, kind, number, at, delay);
-        let control = control(self, &mut few);
-        let which = self
-            .usual_path(control, path)
-            .unwrap_or_else(|| few.put(|body| self.other_path(body, control, path)));
+        let (few, control) = control(self, few);
+        let (mut few, which) = match self.usual_path(control, path) {
+            Some(which) => (few, which),
+            None => few.put(|body| self.other_path(body, control, path)),
+        };
         match what {
             Happens::CallSent { method, content } => {
-                self.method(&mut few, method);
+                few = self.method(few, method);
                 few.extend(content.to_le_bytes());
             }
             Happens::CallArrived { method, sent_as } => {
-                self.method(&mut few, method);
-                self.sent_as(&mut few, sent_as);
+                few = self.method(few, method);
+                few = self.sent_as(few, sent_as);
             }
             Happens::ReturnSent => {}
-            Happens::ReturnArrived { sent_as } => self.sent_as(&mut few, sent_as),
+            Happens::ReturnArrived { sent_as } => few = self.sent_as(few, sent_as),
         }
-        few.end();
-        body[tag_at] = tag | which;
-        self.body = body;
+        self.body = few.end();
+        self.body[tag_at] = tag | which;
     }
 
     /// From now on a process that notes name by its number has this name.
@@ -91,72 +95,80 @@ impl Encoder {
     }
 
     #[inline(always)]
-    fn named(&mut self, few: &mut Few<'_>, name: &ControlId) -> usize {
+    fn named(&mut self, mut few: Few, name: &ControlId) -> (Few, usize) {
         match self.controls.find(name) {
-            Some(number) => self.controls.put_again(few, number, 0),
+            Some(number) => {
+                self.controls.put_again(&mut few, number, 0);
+                (few, number)
+            }
             None => few.put(|body| self.named_anew(body, name)),
         }
     }
 
     #[cold]
-    fn named_anew(&mut self, body: &mut Vec<u8>, name: &ControlId) -> usize {
+    fn named_anew(&mut self, body: Vec<u8>, name: &ControlId) -> (Vec<u8>, usize) {
         self.with_body(body, |it| it.control(name, 0))
     }
 
     #[inline(never)]
-    fn other_path(&mut self, body: &mut Vec<u8>, control: usize, path: &[u32]) -> u8 {
+    fn other_path(&mut self, body: Vec<u8>, control: usize, path: &[u32]) -> (Vec<u8>, u8) {
         self.with_body(body, |it| it.path(control, path))
     }
 
     /// With the body back where it belongs.
-    fn with_body<R>(&mut self, body: &mut Vec<u8>, put: impl FnOnce(&mut Self) -> R) -> R {
-        mem::swap(&mut self.body, body);
+    fn with_body<R>(&mut self, body: Vec<u8>, put: impl FnOnce(&mut Self) -> R) -> (Vec<u8>, R) {
+        self.body = body;
         let result = put(self);
-        mem::swap(&mut self.body, body);
-        result
+        (mem::take(&mut self.body), result)
     }
 
     #[inline(always)]
-    fn begun(&mut self, few: &mut Few<'_>, beginning: &Beginning) -> usize {
-        if let Some(number) = self.begun.find(beginning) {
-            return self.controls.put_again(few, number, 0);
+    fn begun(&mut self, mut few: Few, beginning: &Beginning, is_new: bool) -> (Few, usize) {
+        if !is_new && let Some(number) = self.begun.find(beginning) {
+            self.controls.put_again(&mut few, number, 0);
+            return (few, number);
         }
         let Beginning { home, method, hash, nth } = *beginning;
-        let number = self.controls.define_made(few, MORE_BYTES + method.as_str().len());
-        self.process(few, home, 0);
-        self.method(few, method);
+        let number = self.controls.define_made(&mut few, MORE_BYTES + method.as_str().len());
+        (few, _) = self.process(few, home, 0);
+        few = self.method(few, method);
         few.extend(hash.to_le_bytes());
-        varint::put(few, u64::from(nth));
+        varint::put(&mut few, u64::from(nth));
         let (calls, begun) = (&mut self.memory.calls, Short::from_slice(&BEGUN));
         match calls.len() == number {
             true => calls.push(begun),
             false => *slot(calls, number) = begun,
         }
         self.begun.is_defined(*beginning, number);
-        number
+        (few, number)
     }
 
     #[inline(always)]
-    fn method(&mut self, few: &mut Few<'_>, method: &'static MethodName) {
+    fn method(&mut self, mut few: Few, method: &'static MethodName) -> Few {
         // One event after the other is mostly about the same.
         match self.last_method {
             Some((last, number)) if ptr::eq(last, method) => {
-                self.methods.put_again(few, number, 0);
+                self.methods.put_again(&mut few, number, 0);
+                few
             }
-            _ => few.put(|body| self.another_method(body, method)),
+            _ => few.put(|body| self.another_method(body, method)).0,
         }
     }
 
     #[cold]
-    fn another_method(&mut self, body: &mut Vec<u8>, method: &'static MethodName) {
-        let number = self.methods.put(body, method, 0);
+    fn another_method(&mut self, mut body: Vec<u8>, method: &'static MethodName) -> (Vec<u8>, ()) {
+        let number = self.methods.put(&mut body, method, 0);
         self.last_method = Some((method, number));
+        (body, ())
     }
 
     #[inline(always)]
-    fn process(&mut self, few: &mut Few<'_>, process: ProcessIndex, reserved: u64) -> usize {
+    fn process(&mut self, mut few: Few, process: ProcessIndex, reserved: u64) -> (Few, usize) {
         match self.peers.number(process) {
-            Some(number) => self.processes.put_again(few, number, reserved),
+            Some(number) => {
+                self.processes.put_again(&mut few, number, reserved);
+                (few, number)
+            }
             None => few.put(|body| self.another_process(body, process, reserved)),
         }
     }
@@ -164,22 +176,26 @@ impl Encoder {
     #[cold]
     fn another_process(
         &mut self,
-        body: &mut Vec<u8>,
+        mut body: Vec<u8>,
         process: ProcessIndex,
         reserved: u64,
-    ) -> usize {
+    ) -> (Vec<u8>, usize) {
         let name = self.peers.name(process);
-        let number = self.processes.put(body, &name, reserved);
+        let number = self.processes.put(&mut body, &name, reserved);
         self.peers.has_number(process, number);
-        number
+        (body, number)
     }
 
     #[inline(always)]
-    fn sent_as(&mut self, few: &mut Few<'_>, sent_as: SentAs) {
-        let Some(process) = sent_as.process() else { return few.byte(0) };
-        let process = self.process(few, process, 1);
+    fn sent_as(&mut self, mut few: Few, sent_as: SentAs) -> Few {
+        let Some(process) = sent_as.process() else {
+            few.byte(0);
+            return few;
+        };
+        let (mut few, process) = self.process(few, process, 1);
         let last = slot(&mut self.memory.departures, process);
-        varint::put_difference(few, *last, sent_as.number.0);
+        varint::put_difference(&mut few, *last, sent_as.number.0);
         *last = sent_as.number.0;
+        few
     }
 }
