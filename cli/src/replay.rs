@@ -2,9 +2,9 @@
 //!
 //! The same programs are started ([`crate::run`]), each with the directory of the
 //! recording in its environment: its satellite lets every event wait for its turn. Here
-//! it is followed how far they have come ([`follow`]), and said how it ended
-//! ([`report`]). A process that exits can say nothing any more, so it leaves its last word
-//! in a file.
+//! it is found out whether that can be done ([`check`]), followed how far they have come
+//! ([`follow`]), and said how it ended ([`report`]). A process that exits can say nothing any
+//! more, so it leaves its last word in a file.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::Args;
 use ddbx_protocol::control::Wanted;
-use ddbx_recording::{Entry, NotReplayable, Recording, is_replayable};
+use ddbx_recording::{Entry, Recording};
 
 use tokio::sync::watch;
 
@@ -27,9 +27,11 @@ use crate::run::output::Sinks;
 use crate::run::stops::Stops;
 use crate::run::supervisor::{Hooks, INTERRUPTED, Options, supervise};
 use crate::text::escaped;
+use check::Check;
 use follow::Following;
 use report::Report;
 
+mod check;
 mod follow;
 mod report;
 
@@ -88,26 +90,20 @@ Exit codes:
   programs did something else, or could not go on; 130 stopped";
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
-    let recording = open(args)?;
-    let config = config(args, &recording)?;
-    check_names(args, &config, &recording)?;
-    central::runtime()?.block_on(replay(args, &recording, &config))
-}
-
-fn open(args: &ReplayArgs) -> Result<Recording, Failure> {
-    let named = |why: &dyn ToString| {
-        Failure::BadInput(format!("{}: {}", args.recording.display(), why.to_string()))
-    };
     let recording =
         Recording::open(&args.recording).map_err(|error| Failure::BadInput(error.to_string()))?;
-    match is_replayable(&recording) {
-        Err(NotReplayable::NotClosed { .. }) if args.partial => {}
-        checked => checked.map_err(|error| named(&error))?,
-    }
+    let check = Check::begin(&recording, args.partial)?;
     if recording.logs().is_empty() {
-        return Err(named(&"nobody has recorded anything: were the programs wrapped with ddbx?"));
+        let why = "nobody has recorded anything: were the programs wrapped with ddbx?";
+        return Err(cannot_use(&recording, &why));
     }
-    Ok(recording)
+    let config = config(args, &recording)?;
+    check_names(args, &config, &recording)?;
+    central::runtime()?.block_on(replay(args, &recording, &config, check))
+}
+
+fn cannot_use(recording: &Recording, why: &dyn ToString) -> Failure {
+    Failure::BadInput(format!("{}: {}", recording.directory().display(), why.to_string()))
 }
 
 /// What is started: as the file says that was given, or the one of the recorded run.
@@ -149,6 +145,7 @@ async fn replay(
     args: &ReplayArgs,
     recording: &Recording,
     config: &Config,
+    mut check: Check,
 ) -> Result<ExitCode, Failure> {
     let InSession { headless, session, .. } = &args.in_session;
     let name = session.as_ref().or(config.session.as_ref());
@@ -187,13 +184,21 @@ async fn replay(
             stops.tell();
             running.await
         }
+        failure = check.failed() => {
+            stops.tell();
+            running.await;
+            following.done();
+            return Err(failure);
+        }
     };
     following.done();
     let stopped = matches!(&ended.outcome, Ok(outcome) if outcome.stopped);
+    if stopped && following.verdict().is_none() {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    // If the recording is at fault, that says more than what came of it.
+    check.passed().await?;
     if following.verdict().is_none() {
-        if stopped {
-            return Ok(ExitCode::from(INTERRUPTED));
-        }
         ended.outcome?;
     }
     let verdict = following.last_word(&session);
