@@ -30,7 +30,7 @@ const LABELS_MAX: usize = 4 * 1024;
 
 /// Who a control is. For most nobody asks: so the name of one that begins with a call from
 /// outside is made when somebody does, of the name of its home and of that call's method.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Told", into = "Told")]
 pub(crate) enum Name {
     /// It has a name.
@@ -87,23 +87,6 @@ impl From<Name> for Told {
                 let told = |began: Began| (began.home.clone(), began.method.name.clone());
                 Self::Root { hash, nth, began: began.map(told) }
             }
-        }
-    }
-}
-
-impl Clone for Name {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Known(id) => Self::Known(id.clone()),
-            Self::Root { hash, nth, began } => Self::Root { hash: *hash, nth: *nth, began: *began },
-        }
-    }
-
-    #[inline]
-    fn clone_from(&mut self, other: &Self) {
-        match other {
-            Self::Root { hash, nth, began } => self.set_root(*hash, *nth, *began),
-            Self::Known(_) => *self = other.clone(),
         }
     }
 }

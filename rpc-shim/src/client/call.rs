@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use std::thread::LocalKey;
 
 use ddbx_protocol::{
-    CallId, CallPath, ControlId, End, EventKind, EventNumber, Gate, RealTime, RpcEvent, Stack,
+    CallId, CallPath, ControlId, Delay, End, EventKind, EventNumber, Gate, RealTime, RpcEvent,
+    Stack,
 };
 use ddbx_recording::{Happens, Note, SentAs};
 use ddbx_satellite::driver::{Alarm, Captured, Handle, Open, Passed, Somebody, TimerOf, Visit};
@@ -334,7 +335,12 @@ impl Who<'_> {
             }
             None => {
                 meta.stack.set_home(self.satellite.process());
-                meta.control.clone_from(name);
+                // It has not called on yet. (What was written just now is read as it was written:
+                // the processor would wait for it otherwise.)
+                match name {
+                    Name::Root { hash, nth, .. } => meta.control.set_root(*hash, *nth, None),
+                    Name::Known(_) => meta.control = name.clone(),
+                }
             }
         }
         meta.path.clone_from(path);
@@ -401,6 +407,12 @@ impl Who<'_> {
         self.own().alarm.poll_rang(context)
     }
 
+    /// It comes back with this delay, of which there was no more to say.
+    #[inline]
+    pub(super) fn is_back_after(&self, delay: Delay) -> Passed {
+        Passed { delay, is_free: self.own().left.is_free }
+    }
+
     /// With which delay it comes back, and whether the user has let it go on anyway. An error
     /// that was made outside the handler's wrapper has no delay. It may come from whoever is
     /// furthest behind; if the connection is lost, also from one that stands.
@@ -408,7 +420,7 @@ impl Who<'_> {
     pub(super) fn is_back_with<T>(&self, answer: &Answer<T>) -> Passed {
         let Left { at, delay, is_free, .. } = self.own().left;
         match &answer.said {
-            Said::Delay(delay) => Passed { delay: *delay, is_free },
+            Said::Delay(delay) => self.is_back_after(*delay),
             Said::All(meta) => Passed { delay: meta.delay, is_free: meta.is_free || is_free },
             Said::Nothing if answer.is_lost() => {
                 Passed { delay: self.satellite.woken_by_a_loss(at, delay), is_free }

@@ -4,6 +4,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use ddbx_recording::SentAs;
 use ddbx_satellite::driver::Passed;
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -11,9 +12,9 @@ use tarpc::RequestName;
 use tarpc::client::RpcError;
 
 use super::call::Call;
-use super::{Answer, Client};
+use super::{Answer, Client, Said};
 use crate::capture;
-use crate::envelope::TracedResponse;
+use crate::envelope::{Timed, Traced, TracedResponse};
 
 /// What a call comes to.
 type Outcome<Resp> = Result<Resp, RpcError>;
@@ -80,6 +81,18 @@ where
         let Self { client, call, exchange, rest } = self.get_mut();
         if rest.is_none() {
             match exchange.as_mut().poll(context) {
+                // Nearly all, and not moved about.
+                Poll::Ready(Ok(Traced::Timed(Timed { body, delay })))
+                    if client.connection.is_answered() =>
+                {
+                    let passed = call.who.is_back_after(delay);
+                    if call.is_back_at_once(passed, SentAs::default) {
+                        call.is_over(passed);
+                        return Poll::Ready(Ok(body));
+                    }
+                    let answer = Answer { said: Said::Delay(delay), outcome: Ok(body) };
+                    rest.insert(Rest::of(call)).comes_back(client, call, answer);
+                }
                 Poll::Ready(response) => {
                     let answer = client.meet(call, response);
                     let passed = call.who.is_back_with(&answer);
