@@ -2,7 +2,8 @@
 //!
 //! Client and server are processes of their own, on one core. Both have all variants that
 //! their environment allows at the same time, so that windows of two variants can take turns
-//! in one pair of processes; what differs between two runs of a program does not matter then.
+//! in one pair of processes; and after some rounds another pair goes on, for what differs between
+//! two runs of a program is not the same for two variants.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -33,6 +34,9 @@ use variants::{Group, NULL};
 /// The null row may vary so much, or it goes on.
 const DOUBT_MAX: f64 = 0.01;
 const ROUNDS_MIN: usize = 8;
+
+/// After so many rounds other processes go on.
+const ROUNDS_OF_PROCESSES: usize = 4;
 
 /// What the goals are about comes first.
 const CELLS: [Cell; 16] = [
@@ -135,7 +139,7 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    fn measure(&mut self, mut group: Group, lasts: Duration) -> io::Result<()> {
+    fn measure(&mut self, mut group: Group<'_>, lasts: Duration) -> io::Result<()> {
         let began = Instant::now();
         for (nth, cell) in self.cells.iter().enumerate() {
             // The first three are what the goals are about: they get most of the time.
@@ -158,7 +162,7 @@ impl Table<'_> {
 
 /// Rounds go on until the null row is narrow enough, or time is up.
 fn measure_cell(
-    group: &mut Group,
+    group: &mut Group<'_>,
     cell: Cell,
     variant: &str,
     until: Instant,
@@ -173,6 +177,9 @@ fn measure_cell(
     let mut order: Vec<usize> = (0..contrasts.len()).collect();
     for round in 1.. {
         fastrand::shuffle(&mut order);
+        if round % ROUNDS_OF_PROCESSES == 0 {
+            group.start_anew()?;
+        }
         for nth in &order {
             let (contrast, rounds) = &mut contrasts[*nth];
             rounds.measure(contrast, &mut group.pairs)?;

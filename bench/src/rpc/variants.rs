@@ -46,11 +46,30 @@ pub const RECORDS_EXACTLY: &str = "recording exactly";
 pub const ASKS: &str = "asks at every event";
 
 /// What is measured together.
-pub struct Group {
+pub struct Group<'a> {
     pub pairs: Pairs,
+    start: Box<dyn Fn() -> io::Result<Pairs> + 'a>,
     pub contrasts: &'static [Contrast],
     /// It goes on until the first of its rows, which is the null row, is narrow enough.
     pub has_null: bool,
+}
+
+impl<'a> Group<'a> {
+    fn new(
+        start: impl Fn() -> io::Result<Pairs> + 'a,
+        contrasts: &'static [Contrast],
+        has_null: bool,
+    ) -> io::Result<Self> {
+        Ok(Self { pairs: start()?, start: Box::new(start), contrasts, has_null })
+    }
+
+    /// Other processes take the place of these: what lies where in their memory differs between
+    /// two runs of a program, and no two windows of one pair of processes show how much that is.
+    pub fn start_anew(&mut self) -> io::Result<()> {
+        self.pairs.clear();
+        self.pairs = (self.start)()?;
+        Ok(())
+    }
 }
 
 /// Small effects, each beside the bare one in the same processes.
@@ -72,41 +91,45 @@ const fn contrast(name: &'static str, base: (Of, Lane), variant: (Of, Lane)) -> 
 
 /// ddbx, and the paper's protocol: a session that is asked. What is asked counts too, and is on
 /// the same core.
-pub fn ours(session: &OpenSession, asked: &OpenSession) -> io::Result<Group> {
+pub fn ours<'a>(session: &'a OpenSession, asked: &'a OpenSession) -> io::Result<Group<'a>> {
     for nth in 0..BREAKPOINTS {
         let spec = format!("{PLANTED}:Elsewhere.method_{nth}@arrive");
         let planted = session.session.plant(Wanted { spec, ..Wanted::default() }, None);
         planted.map_err(io::Error::other)?;
     }
-    let exactly = vec![("DDBX_EXACT", "1".to_owned())];
-    let payloads = vec![("DDBX_PAYLOADS", "1".to_owned())];
-    let (asked, central) = (Some(asked.address.clone()), Some(std::process::id()));
-    let asking = Setup { session: asked, central, ..Setup::default() };
-    let attached = || Setup { session: Some(session.address.clone()), ..Setup::default() };
-    let recorded = || Setup { is_recorded: true, ..attached() };
-    let pairs = start([
-        (Of::Alone, Setup::default()),
-        (Of::Attached, attached()),
-        (Of::Recorded, recorded()),
-        (Of::Exactly, Setup { environment: exactly, ..recorded() }),
-        (Of::Said, Setup { environment: payloads, ..recorded() }),
-        (Of::Asking, asking),
-    ])?;
-    Ok(Group { pairs, contrasts: &OURS, has_null: true })
+    let setups = || {
+        let exactly = vec![("DDBX_EXACT", "1".to_owned())];
+        let payloads = vec![("DDBX_PAYLOADS", "1".to_owned())];
+        let (asked, central) = (Some(asked.address.clone()), Some(std::process::id()));
+        let asking = Setup { session: asked, central, ..Setup::default() };
+        let attached = || Setup { session: Some(session.address.clone()), ..Setup::default() };
+        let recorded = || Setup { is_recorded: true, ..attached() };
+        start([
+            (Of::Alone, Setup::default()),
+            (Of::Attached, attached()),
+            (Of::Recorded, recorded()),
+            (Of::Exactly, Setup { environment: exactly, ..recorded() }),
+            (Of::Said, Setup { environment: payloads, ..recorded() }),
+            (Of::Asking, asking),
+        ])
+    };
+    Group::new(setups, &OURS, true)
 }
 
 /// Something else, if it is built. It hears of every call in its process, so the bare one is
 /// elsewhere: its effects are large. It is started when all others are gone, for some of what
 /// it does it does behind the calls.
-pub fn other(other: &'static Other, sink: &Sink) -> io::Result<Option<Group>> {
+pub fn other<'a>(other: &'static Other, sink: &'a Sink) -> io::Result<Option<Group<'a>>> {
     let Some(program) = other.program() else { return Ok(None) };
-    let environment = vec![("BENCH_SINK", sink.address.to_string())];
-    let program = Some(program);
-    let pairs = start([
-        (Of::Alone, Setup::default()),
-        (Of::Other, Setup { program, environment, ..Setup::default() }),
-    ])?;
-    Ok(Some(Group { pairs, contrasts: &other.contrast, has_null: false }))
+    let setups = move || {
+        let environment = vec![("BENCH_SINK", sink.address.to_string())];
+        let program = Some(program.clone());
+        start([
+            (Of::Alone, Setup::default()),
+            (Of::Other, Setup { program, environment, ..Setup::default() }),
+        ])
+    };
+    Group::new(setups, &other.contrast, false).map(Some)
 }
 
 /// How something else is compared.
