@@ -205,7 +205,10 @@ impl Deadlines {
     }
 
     fn look_up(&self, place: usize, deadline: u64, delay: Delay) -> Delay {
-        self.has_delays.store(true, Ordering::Relaxed);
+        // All threads read it: so it is written once.
+        if !self.has_delays.load(Ordering::Relaxed) {
+            self.has_delays.store(true, Ordering::Relaxed);
+        }
         let (used, first) = (&self.used[place], &self.delays[place]);
         if used.load(Ordering::Acquire) == deadline {
             let known = first.load(Ordering::Acquire);
