@@ -38,12 +38,13 @@ const MISSED_MAX: f64 = 1.0;
 /// As long as caches and logs are not full, less is done than later.
 const WARM_UP: Duration = Duration::from_secs(4);
 
-/// The screens that are measured: their name, their key, and what is only there.
-const SCREENS: [(&str, char, &str); 4] = [
-    ("Processes", '1', "rate/s"),
-    ("Holds", '2', "C continue all"),
-    ("Space-time", '5', "+ - zoom"),
-    ("Events", '6', "n N same control"),
+/// The screens that are measured: their name, their key, and what is only there, one or the other.
+/// (News may stand where the keys are, again and again.)
+const SCREENS: [(&str, char, &[&str]); 4] = [
+    ("Processes", '1', &["rate/s"]),
+    ("Holds", '2', &["hold process"]),
+    ("Space-time", '5', &["+ - zoom", "leaves ▼▲ arrives"]),
+    ("Events", '6', &["no. what"]),
 ];
 
 /// How to measure.
@@ -117,7 +118,7 @@ fn measure(args: &ScreenArgs, traffic: Traffic) -> io::Result<Vec<Row>> {
     let crowd = Arc::new(Crowd::new(traffic));
     runtime.block_on(async { crowd.start(&open.address, breakpoint.id) });
     let mut terminal = Terminal::start(&open.address, args.width, args.height)?;
-    terminal.until("gateway-00");
+    terminal.until(&["gateway-00"]);
     thread::sleep(WARM_UP);
     let mut missed_before = 0;
     let mut rows = Vec::new();

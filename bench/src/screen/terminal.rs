@@ -59,12 +59,13 @@ impl Terminal {
         self.keyboard.flush()
     }
 
-    /// Waits until this is on it.
-    pub fn until(&self, text: &str) {
+    /// Waits until one of these is on it.
+    pub fn until(&self, texts: &[&str]) {
         let began = Instant::now();
-        while !self.text().contains(text) {
+        let is_there = |shown: &str| texts.iter().any(|text| shown.contains(text));
+        while !is_there(&self.text()) {
             let is_late = began.elapsed() > PATIENCE;
-            assert!(!is_late, "{text:?} does not come; on the screen:\n{}", self.text());
+            assert!(!is_late, "{texts:?} does not come; on the screen:\n{}", self.text());
             thread::sleep(Duration::from_millis(20));
         }
     }
