@@ -48,7 +48,7 @@ impl Control {
         name: &str,
         choose: impl FnOnce() -> T,
     ) -> T {
-        recorded(self.satellite(), (&self.id(), self.call()), name, choose)
+        recorded(self.satellite(), (&self.id(), self.call().as_ref()), name, choose)
     }
 }
 

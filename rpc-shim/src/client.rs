@@ -19,8 +19,8 @@ use tarpc::client::{Channel, RpcError};
 use tarpc::{RequestName, ServerError, context};
 
 use crate::connection::Connection;
-use crate::envelope::{RequestMeta, ResponseMeta, Timed, Traced, TracedRequest, TracedResponse};
-use crate::pool::Room;
+use crate::envelope::{RequestMeta, ResponseMeta, TracedRequest, TracedResponse};
+use crate::pool::Slip;
 use crate::process::Process;
 use crate::server::is_deadline;
 
@@ -112,13 +112,13 @@ where
         request: Req,
     ) -> impl Future<Output = Result<Resp, RpcError>> {
         async move {
-            let mut message = Room::vacant();
-            let (call, has_left) =
-                Call::begin(self, satellite, &mut ctx, &request, message.meta_mut());
+            let mut meta = Slip::used();
+            let (call, has_left) = Call::begin(self, satellite, &mut ctx, &request, &mut meta);
             if !has_left {
-                return Box::pin(self.leaves(call, ctx, message, request)).await;
+                return Box::pin(self.leaves(call, ctx, meta, request)).await;
             }
-            let exchange = pin!(self.channel.call(ctx, Traced::With(message.with(request))));
+            let request = TracedRequest { meta, body: request };
+            let exchange = pin!(self.channel.call(ctx, request));
             Exchange::new(self, call, exchange).await
         }
     }
@@ -128,12 +128,12 @@ where
         &self,
         mut call: Call<'_>,
         mut ctx: context::Context,
-        mut message: Room<RequestMeta, Req>,
+        mut meta: Slip<RequestMeta>,
         request: Req,
     ) -> Result<Resp, RpcError> {
         call.leaves(self.process.controls(), &mut ctx, &request).await;
-        call.who.write(message.meta_mut(), self.connection.hello(call.who.satellite));
-        let request = Traced::With(message.with(request));
+        call.who.write(&mut meta, self.connection.hello(call.who.satellite));
+        let request = TracedRequest { meta, body: request };
         match call.who.satellite.is_replay() {
             true => {
                 let exchange = pin!(self.exchange_in_replay(&call.who, ctx, request));
@@ -159,13 +159,12 @@ where
     fn open(&self, response: Result<TracedResponse<Resp>, RpcError>) -> Answer<Resp> {
         self.connection.answered(&response);
         let (said, outcome) = match response {
-            Ok(Traced::Plain(body)) => (Said::Nothing, Ok(body)),
-            Ok(Traced::Timed(Timed { body, delay })) => (Said::Delay(delay), Ok(body)),
-            Ok(Traced::With(mut message)) => {
-                let meta = mem::take(&mut **message.meta_mut());
-                (Said::All(meta), Ok(message.take_body().expect("a response is one")))
+            Ok(TracedResponse::Plain(body)) => (Said::Nothing, Ok(body)),
+            Ok(TracedResponse::Timed(body, delay)) => (Said::Delay(delay), Ok(body)),
+            Ok(TracedResponse::With(body, mut meta)) => {
+                (Said::All(mem::take(&mut *meta)), Ok(body))
             }
-            Ok(Traced::Failed(failure)) => {
+            Ok(TracedResponse::Failed(failure)) => {
                 let (meta, error) = *failure;
                 (Said::All(meta), Err(failed(error)))
             }
@@ -243,7 +242,8 @@ where
                 Calling::InSession { future: self.call_in_session(satellite, ctx, request) }
             }
             None => {
-                let exchange = self.channel.call(ctx, Traced::Plain(request));
+                let request = TracedRequest { meta: Slip::NONE, body: request };
+                let exchange = self.channel.call(ctx, request);
                 Calling::Plain { client: self, exchange }
             }
         }
@@ -272,7 +272,9 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
             CallingNow::Plain { client, exchange } => match ready!(exchange.poll(context)) {
-                Ok(Traced::Plain(body)) if client.connection.is_answered() => Poll::Ready(Ok(body)),
+                Ok(TracedResponse::Plain(body)) if client.connection.is_answered() => {
+                    Poll::Ready(Ok(body))
+                }
                 response => Poll::Ready(client.open_first(response)),
             },
             CallingNow::InSession { future } => future.poll(context),

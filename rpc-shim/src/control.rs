@@ -18,7 +18,7 @@ use ddbx_satellite::logic::strand::{Strand, StrandId};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::deadlines::{FAR, Now, Remaining};
+use crate::deadlines::{Came, FAR, Remaining};
 use crate::envelope::RequestMeta;
 use crate::methods::Method;
 use crate::naming::{Began, Name};
@@ -30,7 +30,7 @@ mod origin;
 mod presence;
 mod task;
 
-pub(crate) use origin::{Comes, Deadline, Home, Newcomer, Origin};
+pub(crate) use origin::{Comes, Home, Newcomer, Origin};
 pub(crate) use presence::{AtGate, Elsewhere, Present};
 pub use task::spawn;
 pub(crate) use task::{as_control, current, on_course, run_in_task};
@@ -43,8 +43,6 @@ pub(crate) struct Control {
     here: Option<Here>,
     /// What came with the call that brought it here, if one did. It stays in the room.
     called: Box<RequestMeta>,
-    /// Its name, once somebody has asked for it.
-    named: OnceLock<ControlId>,
     /// Under which it waits inside the program.
     strand: StrandId,
     delay: AtomicU64,
@@ -53,23 +51,37 @@ pub(crate) struct Control {
     /// does not wait inside the program.
     elsewhere: AtomicU32,
     pub(crate) method: Option<&'static Method>,
-    since: RealTime,
-    /// What it had of a deadline when it came.
-    allowed: Remaining,
-    /// What that means, if nothing stood in its way.
-    deadline_at_once: Option<Deadline>,
-    /// And if something did.
-    deadline_later: OnceLock<Deadline>,
+    /// When it came, and what it had of a deadline then.
+    came: Came,
+    /// With which delay its call came in, if nothing stood in its way.
+    came_in_with: Option<Delay>,
     calls: AtomicU32,
-    timers: AtomicU64,
-    entries: AtomicU64,
     /// For its deadline. It stays in the room.
     alarm: OnceLock<Alarm>,
-    /// The arguments of the call that brought it here, for a breakpoint where it leaves.
-    args: OnceLock<Box<Value>>,
-    /// Few have any.
-    children: OnceLock<Box<Mutex<Children>>>,
     key: Key,
+    /// Few have any. It stays in the room.
+    more: OnceLock<Box<More>>,
+}
+
+/// What few controls need.
+#[derive(Default)]
+struct More {
+    /// Its name, once somebody has asked for it.
+    named: OnceLock<ControlId>,
+    /// What it was shown of its deadline, if something stood in its way.
+    deadline: OnceLock<Deadline>,
+    timers: AtomicU64,
+    entries: AtomicU64,
+    /// The arguments of the call that brought it here, for a breakpoint where it leaves.
+    args: OnceLock<Value>,
+    children: Mutex<Children>,
+}
+
+/// Until when, in virtual time, and what the handler was shown of it.
+#[derive(Clone, Copy)]
+struct Deadline {
+    due: VirtualTime,
+    shown: Option<Instant>,
 }
 
 /// What a control leads to while it is in a process.
@@ -109,21 +121,21 @@ impl Control {
             Comes::Home(home) => Some(home),
         };
         self.here = Some(Here { process: new.process, home });
-        self.named = OnceLock::new();
         *self.delay.get_mut() = new.delay.as_nanos();
         *self.is_free.get_mut() = new.is_free;
-        *self.elsewhere.get_mut() = u32::from(new.is_outside);
+        *self.elsewhere.get_mut() = u32::from(!new.is_in);
         self.method = new.method;
-        self.since = new.since;
-        self.allowed = new.allowed;
-        self.deadline_at_once = new.deadline;
-        self.deadline_later = OnceLock::new();
+        self.came = new.came;
+        self.came_in_with = (new.is_in && new.method.is_some()).then_some(new.delay);
         *self.calls.get_mut() = 0;
-        *self.timers.get_mut() = 0;
-        *self.entries.get_mut() = 0;
-        self.args.take();
-        self.children.take();
         self.key = new.key;
+        if let Some(more) = self.more.get_mut() {
+            **more = More::default();
+        }
+    }
+
+    fn more(&self) -> &More {
+        self.more.get_or_init(Box::default)
     }
 
     /// The alarm for its deadline.
@@ -133,11 +145,11 @@ impl Control {
     }
 
     pub(crate) fn keep_args(&self, args: Value) {
-        let _ = self.args.set(Box::new(args));
+        let _ = self.more().args.set(args);
     }
 
     pub(crate) fn args(&self) -> Option<&Value> {
-        self.args.get().map(|args| &**args)
+        self.more.get()?.args.get()
     }
 
     /// It has left: what it led to.
@@ -158,7 +170,7 @@ impl Control {
     /// Its name.
     pub(crate) fn id(&self) -> ControlId {
         let name = || self.origin().id(self.process(), self.began_with());
-        self.named.get_or_init(name).clone()
+        self.more().named.get_or_init(name).clone()
     }
 
     /// The same in a note.
@@ -170,12 +182,12 @@ impl Control {
     /// The same for whoever it calls. Where nothing is recorded no name is made for that.
     #[inline]
     pub(crate) fn tell_name(&self, name: &mut Name) {
-        if let Origin::Called(RequestMeta { control: Name::Root { hash, nth, began }, .. }) =
-            self.origin()
+        if let Origin::Called(meta) = self.origin()
+            && let Name::Root { hash, nth, began } = *meta.control()
             && !self.satellite().has_course()
             && let Some(began) = began.or_else(|| self.began())
         {
-            name.set_root(*hash, *nth, Some(began));
+            name.set_root(hash, nth, Some(began));
         } else {
             *name = self.id().into();
         }
@@ -183,7 +195,7 @@ impl Control {
 
     /// With what it began, if that was the call that brought it here.
     fn began(&self) -> Option<Began> {
-        let home = *self.called.stack.0.first()?;
+        let home = self.called.home()?;
         Some(Began { home: self.process().controls().home(home)?, method: self.method? })
     }
 
@@ -193,7 +205,7 @@ impl Control {
     }
 
     /// Which call of its control brought it here.
-    pub(crate) fn call(&self) -> Option<&CallPath> {
+    pub(crate) fn call(&self) -> Option<CallPath> {
         self.origin().call()
     }
 
@@ -206,7 +218,7 @@ impl Control {
     /// Whether the caller has said who it is, and waits for the same.
     #[inline]
     pub(crate) fn was_introduced(&self) -> bool {
-        matches!(self.origin(), Origin::Called(meta) if meta.hello.is_some())
+        matches!(self.origin(), Origin::Called(meta) if meta.hello().is_some())
     }
 
     /// The control of this task, or of the handler that a context was given to, if
@@ -244,12 +256,12 @@ impl Control {
 
     /// Its next timer.
     pub(crate) fn next_timer(&self) -> u64 {
-        self.timers.fetch_add(1, Ordering::Relaxed) + 1
+        self.more().timers.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Its next use of something that controls share.
     pub(crate) fn next_entry(&self) -> u64 {
-        self.entries.fetch_add(1, Ordering::Relaxed) + 1
+        self.more().entries.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     pub(crate) fn visit(&self) -> Visit<'_> {
@@ -314,35 +326,45 @@ impl Control {
     }
 
     /// It is shown what it has of a deadline, from now on.
-    pub(crate) fn show_deadline(&self, now: Now) -> Deadline {
-        let deadline = || Deadline::new(now.with(self.allowed), self.delay(), self.allowed);
-        *self.deadline_later.get_or_init(deadline)
+    pub(crate) fn show_deadline(&self) -> Option<Instant> {
+        let deadline = || {
+            let came = Came::now(self.satellite(), self.came.allowed);
+            self.deadline_of(&came, self.delay())
+        };
+        self.more().deadline.get_or_init(deadline).shown
     }
 
-    fn deadline(&self) -> Option<&Deadline> {
-        self.deadline_at_once.as_ref().or_else(|| self.deadline_later.get())
+    /// Of a call that came in then, with this delay.
+    fn deadline_of(&self, came: &Came, delay: Delay) -> Deadline {
+        let due = (came.clock(self.satellite()) - delay) + came.allowed;
+        Deadline { due, shown: came.shown }
     }
 
-    /// When its deadline passes.
+    fn deadline(&self) -> Option<Deadline> {
+        match self.came_in_with {
+            Some(delay) => Some(self.deadline_of(&self.came, delay)),
+            None => self.more.get()?.deadline.get().copied(),
+        }
+    }
+
+    /// When its deadline passes. While it stands before its handler it has been shown none yet.
     pub(crate) fn due(&self) -> VirtualTime {
-        self.deadline().map_or_else(|| self.comes_due(), |deadline| deadline.due)
+        let comes = || self.deadline_of(&self.came, self.delay());
+        self.deadline().unwrap_or_else(comes).due
     }
 
-    /// While it stands before its handler it has been shown no deadline yet.
-    fn comes_due(&self) -> VirtualTime {
-        (self.since - self.delay()) + self.allowed
-    }
-
-    /// What is left, in virtual time, of a deadline that a context shows.
-    pub(crate) fn remaining(&self, shown: Instant, now: Now) -> Remaining {
-        let shows = now.clock_at(shown);
+    /// What is left now, in virtual time, of a deadline that a context shows, which is then on
+    /// the process's clock.
+    pub(crate) fn remaining(
+        &self,
+        (shown, shows): (Instant, RealTime),
+        now: RealTime,
+    ) -> Remaining {
         match self.deadline() {
-            Some(own)
-                if own.shown == Some(shown) || Remaining::from_until(now.clock, shows) > FAR =>
-            {
-                Remaining::of_control(now.clock - self.delay(), own.due)
+            Some(own) if own.shown == Some(shown) || Remaining::from_until(now, shows) > FAR => {
+                Remaining::of_control(now - self.delay(), own.due)
             }
-            _ => self.process().controls().deadlines.remaining(shows, now.clock, self.delay()),
+            _ => self.process().controls().deadlines.remaining(shows, now, self.delay()),
         }
     }
 
@@ -371,7 +393,7 @@ impl Control {
     /// Its next timer runs out.
     pub(crate) fn next_timer_fires(self: &Arc<Self>) -> impl FnOnce() -> EventKind + use<> {
         let (own, timer) = (self.clone(), self.next_timer());
-        move || EventKind::Fired { control: own.id(), call: own.call().cloned(), timer }
+        move || EventKind::Fired { control: own.id(), call: own.call(), timer }
     }
 
     /// Sleeps until its clock shows this.
@@ -387,13 +409,12 @@ impl Control {
     }
 
     fn children(&self) -> MutexGuard<'_, Children> {
-        let children = self.children.get_or_init(Box::default);
-        children.lock().unwrap_or_else(PoisonError::into_inner)
+        self.more().children.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A control that this one starts.
     pub(crate) fn child(&self, name: &str) -> Present {
-        let id = naming::child(&self.id(), self.call(), name, &mut self.children());
+        let id = naming::child(&self.id(), self.call().as_ref(), name, &mut self.children());
         let is_free = self.is_free();
         Self::begin(Newcomer::named(self.process(), id, self.delay(), is_free))
     }
@@ -411,7 +432,7 @@ impl Control {
             method: self.method?.name.clone(),
             control: self.id(),
             depth: u32::try_from(self.stack().0.len() - 1).unwrap_or(u32::MAX),
-            age: now.since(self.since),
+            age: now.since(self.came.clock(self.satellite())),
             delay: self.delay(),
             due: self.due(),
             now,
@@ -450,7 +471,7 @@ impl Somebody for Control {
     fn stack(&self) -> Stack {
         let here = self.satellite().process();
         match self.origin() {
-            Origin::Called(meta) => meta.stack.clone().call(here),
+            Origin::Called(meta) => meta.stack().call(here),
             Origin::Home(_) => Stack::home(here),
         }
     }

@@ -4,8 +4,9 @@
 //! say) somebody may have been held, and real time has gone on where virtual time has
 //! not. So what a deadline means is settled when it is first used, and remembered.
 
-use std::ops::Add;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::cell::Cell;
+use std::ops::{Add, Sub};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ddbx_protocol::{Delay, RealTime, VirtualTime};
@@ -54,14 +55,24 @@ impl Remaining {
 
     /// So far away from when a call is made is the deadline that tarpc is given for it, if so
     /// much is left of its own, whatever somebody may have said.
-    #[inline]
-    pub(crate) fn far_away(self) -> Duration {
-        Duration::from_nanos(self.far_away_nanos())
+    fn far_away(self) -> Duration {
+        FAR_AWAY + self.min(FAR).length()
     }
 
+    /// That deadline, for a call that is made now and whose context shows one.
     #[inline]
-    fn far_away_nanos(self) -> u64 {
-        FAR_AWAY.as_nanos() as u64 + self.min(FAR).0
+    pub(crate) fn given(self, shown: Instant, shows: RealTime, now: RealTime) -> Instant {
+        match now + self == shows {
+            // Mostly that is what is left of it.
+            true => shown + FAR_AWAY,
+            false => self.given_now(),
+        }
+    }
+
+    /// The same, whatever its context shows.
+    #[inline(never)]
+    pub(crate) fn given_now(self) -> Instant {
+        Instant::now() + self.far_away()
     }
 }
 
@@ -78,6 +89,14 @@ impl Add<Remaining> for RealTime {
     }
 }
 
+impl Sub<Remaining> for RealTime {
+    type Output = Self;
+    #[inline]
+    fn sub(self, Remaining(nanos): Remaining) -> Self {
+        Self::from_nanos(self.as_nanos().saturating_sub_unsigned(nanos))
+    }
+}
+
 impl Add<Remaining> for VirtualTime {
     type Output = Self;
     #[inline]
@@ -88,47 +107,77 @@ impl Add<Remaining> for VirtualTime {
 
 /// What a context says of when its request came is believed if that is so near to what was
 /// known last: somebody between tarpc and here may have given it another deadline.
-const BELIEVED: Duration = Duration::from_secs(24 * 3_600);
+const BELIEVED: Duration = Duration::from_secs(DAY_SECONDS);
+
+thread_local! {
+    /// What deadlines are believed without asking the clock.
+    static BELIEVED_NOW: Cell<Option<[Instant; 2]>> = const { Cell::new(None) };
+}
 
 /// How many are remembered. One whose place another has taken counts as new.
 const REMEMBERED_MAX: usize = 2 * 1024;
 
-/// A moment, as the system shows it and as the clock of a process does: the clock is asked
-/// once.
-#[derive(Clone, Copy)]
-pub(crate) struct Now {
-    pub(crate) at: Instant,
-    pub(crate) clock: RealTime,
+/// When a call came, with so much left of its deadline, and the one that its handler is to be
+/// shown if it need not wait.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Came {
+    /// None if it follows from the next: few ask.
+    clock: Option<RealTime>,
+    pub(crate) shown: Option<Instant>,
+    pub(crate) allowed: Remaining,
 }
 
-impl Now {
-    #[inline]
-    pub(crate) fn of(satellite: &Handle) -> Self {
-        let at = Instant::now();
-        Self { at, clock: satellite.at(at) }
+impl Came {
+    /// Just now.
+    pub(crate) fn now(satellite: &Handle, allowed: Remaining) -> Self {
+        let now = Instant::now();
+        let (clock, shown) = (satellite.at(now), now.checked_add(allowed.length()));
+        Self { clock: Some(clock), shown, allowed }
     }
 
-    /// Of a call with so much left of its deadline.
+    /// tarpc was given a deadline for it that is far away from when it was sent, and shows it
+    /// here: the clock need not be asked.
     #[inline]
-    pub(crate) fn with(self, remaining: Remaining) -> Came {
-        Came { clock: self.clock, shown: self.at.checked_add(remaining.length()) }
-    }
-
-    /// What the clock shows at another moment, which may be over.
-    #[inline]
-    pub(crate) fn clock_at(self, moment: Instant) -> RealTime {
-        match moment.checked_duration_since(self.at) {
-            Some(later) => self.clock + later,
-            None => self.clock - (self.at - moment),
+    pub(crate) fn given(given: Instant, satellite: &Handle, allowed: Remaining) -> Self {
+        match given.checked_sub(FAR_AWAY) {
+            Some(shown) if is_believed(shown) => Self { clock: None, shown: Some(shown), allowed },
+            shown => Self::given_oddly(shown, satellite, allowed),
         }
     }
+
+    #[inline(never)]
+    fn given_oddly(shown: Option<Instant>, satellite: &Handle, allowed: Remaining) -> Self {
+        let now = Instant::now();
+        match shown.filter(|shown| could_be_shown(*shown, now, allowed)) {
+            Some(shown) => {
+                let near = (now.checked_sub(BELIEVED), now.checked_add(BELIEVED));
+                BELIEVED_NOW.set(near.0.or(Some(now)).zip(near.1).map(|(from, to)| [from, to]));
+                Self { clock: None, shown: Some(shown), allowed }
+            }
+            None => Self::now(satellite, allowed),
+        }
+    }
+
+    /// What the clock of its process showed then.
+    pub(crate) fn clock(&self, satellite: &Handle) -> RealTime {
+        let (clock, shown) = (self.clock, self.shown);
+        clock.or_else(|| Some(satellite.at(shown?) - self.allowed)).unwrap_or_default()
+    }
 }
 
-/// When a call came, and the deadline that its handler is to be shown if it need not wait.
-#[derive(Clone, Copy)]
-pub(crate) struct Came {
-    pub(crate) clock: RealTime,
-    pub(crate) shown: Option<Instant>,
+#[inline]
+fn is_believed(shown: Instant) -> bool {
+    BELIEVED_NOW.get().is_some_and(|[from, to]| from <= shown && shown < to)
+}
+
+/// Whether a request that comes now can have been sent with such a deadline, of which so much
+/// was left then.
+fn could_be_shown(shown: Instant, now: Instant, allowed: Remaining) -> bool {
+    let sent = shown.checked_sub(allowed.min(FAR).length());
+    sent.is_some_and(|sent| {
+        let apart = sent.saturating_duration_since(now).max(now.saturating_duration_since(sent));
+        apart < BELIEVED
+    })
 }
 
 /// The deadlines that calls of a process were made with.
@@ -142,45 +191,16 @@ pub(crate) struct Deadlines {
     /// Whether any of these is not 0. As long as nobody was held there is nothing to look up,
     /// and little to write down.
     has_delays: AtomicBool,
-    /// When the clock was last asked for a call that came.
-    asked: AtomicI64,
 }
 
 impl Default for Deadlines {
     fn default() -> Self {
         let zeros = || (0..REMEMBERED_MAX).map(|_| AtomicU64::new(0)).collect();
-        let (has_delays, asked) = (AtomicBool::new(false), AtomicI64::new(0));
-        Self { used: zeros(), delays: zeros(), has_delays, asked }
+        Self { used: zeros(), delays: zeros(), has_delays: AtomicBool::new(false) }
     }
 }
 
 impl Deadlines {
-    /// Of a request that has come just now, with so much left of its deadline. tarpc was given
-    /// one for it that is far away from that, and shows it here: the clock need not be asked.
-    #[inline]
-    pub(crate) fn came(&self, satellite: &Handle, given: Instant, remaining: Remaining) -> Came {
-        let given_at = satellite.at(given).as_nanos();
-        let clock = given_at.saturating_sub_unsigned(remaining.far_away_nanos());
-        let clock = RealTime::from_nanos(clock);
-        match given.checked_sub(FAR_AWAY) {
-            Some(shown) if self.is_believed(clock) => Came { clock, shown: Some(shown) },
-            _ => self.ask(satellite, remaining),
-        }
-    }
-
-    #[inline]
-    fn is_believed(&self, clock: RealTime) -> bool {
-        let asked = self.asked.load(Ordering::Relaxed);
-        clock.as_nanos().abs_diff(asked) < BELIEVED.as_nanos() as u64
-    }
-
-    #[cold]
-    fn ask(&self, satellite: &Handle, remaining: Remaining) -> Came {
-        let now = Now::of(satellite);
-        self.asked.store(now.clock.as_nanos(), Ordering::Relaxed);
-        now.with(remaining)
-    }
-
     /// What is left of a deadline, for a call with this delay.
     #[inline]
     pub(crate) fn remaining(&self, shown: RealTime, now: RealTime, delay: Delay) -> Remaining {
@@ -246,32 +266,34 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_that_is_over_has_its_time_too() {
-        let now = Now { at: Instant::now(), clock: at(100) };
-        assert_eq!(now.clock_at(now.at + SECOND), at(101));
-        assert_eq!(now.clock_at(now.at - SECOND), at(99));
-    }
-
-    #[test]
     fn what_a_context_says_of_its_request_is_believed_if_it_can_be() {
-        let deadlines = Deadlines::default();
-        let day = 24 * 3_600;
-        assert!(deadlines.is_believed(at(1)) && deadlines.is_believed(at(day - 1)));
-        assert!(!deadlines.is_believed(at(day)));
+        let (now, day) = (Instant::now(), Duration::from_secs(DAY_SECONDS));
+        let second = Remaining::seconds(1);
+        let given = |allowed: Remaining| now + allowed.far_away() - FAR_AWAY;
+        for allowed in [Remaining(0), second, FAR] {
+            assert!(could_be_shown(given(allowed), now, allowed));
+            assert!(could_be_shown(given(allowed), now + SECOND, allowed), "it was on its way");
+            assert!(!could_be_shown(given(allowed) + day, now, allowed));
+        }
         // Somebody has brought its deadline near.
-        let near = |now: RealTime, left: Remaining| now + left - left.far_away();
-        assert!(
-            !deadlines.is_believed(near(at(1), FAR))
-                && !deadlines.is_believed(near(at(1), Remaining::seconds(1)))
-        );
-        deadlines.asked.store(at(40 * day).as_nanos(), Ordering::Relaxed);
-        assert!(deadlines.is_believed(at(40 * day + 5)) && !deadlines.is_believed(at(1)));
-        assert!(!deadlines.is_believed(near(at(40 * day), FAR)));
+        for near in [SECOND, FAR.length()] {
+            let shown = (now + near).checked_sub(FAR_AWAY);
+            assert!(shown.is_none_or(|shown| !could_be_shown(shown, now, second)));
+        }
         assert_eq!(
             Remaining(u64::MAX).far_away(),
             FAR.far_away(),
             "tokio's timers do not take more"
         );
+    }
+
+    #[test]
+    fn what_tarpc_is_given_follows_from_what_is_left() {
+        let (shown, left) = (Instant::now() + 2 * SECOND, Remaining::seconds(2));
+        assert_eq!(left.given(shown, at(3), at(1)), shown + FAR_AWAY);
+        // More is left than it shows, for somebody was held.
+        let held = Remaining::seconds(60).given(shown, at(3), at(1));
+        assert!(held >= shown + FAR_AWAY + 50 * SECOND);
     }
 
     #[test]

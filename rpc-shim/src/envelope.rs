@@ -13,164 +13,110 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use tarpc::{RequestName, ServerError};
 
-use crate::pool::Room;
+use crate::pool::Slip;
 
 mod meta;
 mod packed;
 
-pub(crate) use meta::{Hello, Left};
+pub(crate) use meta::{Brief, FIRST, Hello};
 pub use meta::{RequestMeta, ResponseMeta};
+use packed::{PackedBrief, PackedMore, ReadBrief, ReadMore};
 
 // None can begin the number of a method, in any of bincode's ways to write one.
 const PLAIN: u8 = 255;
 const WITH_META: u8 = 254;
-/// A response that comes without any delay, of which there is no more to say: nearly all.
-const ON_TIME: u8 = 253;
+/// Nearly all of a session: a request that says no more than every one does, and a response that
+/// comes without any delay, of which there is no more to say.
+const USUAL: u8 = 253;
 
 // What comes after `WITH_META`. (Smaller numbers were these while they meant something else.)
-const MESSAGE: u8 = 7;
+const MESSAGE: u8 = 8;
 const FAILURE: u8 = 3;
 const TIMED: u8 = 4;
 
 const NOT_WRAPPED: &str = "not a ddbx envelope: the other end of this connection is not wrapped \
                            by ddbx; wrap both ends or none";
 
-const NO_ANSWER: &str = "a request cannot be an answer";
+const ANOTHER_VERSION: &str = "an envelope of another version of ddbx";
 
-/// A message with what the debugger adds to it. It is no larger than the message alone, for
-/// nearly all types, because tarpc moves it about.
+/// A request with what the debugger adds to it, which is little: tarpc moves it about.
 #[derive(Clone, Debug)]
-pub enum Traced<M: Default + 'static, T: 'static, D> {
+pub struct TracedRequest<Req> {
+    /// None without a session.
+    pub(crate) meta: Slip<RequestMeta>,
+    pub(crate) body: Req,
+}
+
+/// A response with what the debugger adds to it.
+#[derive(Clone, Debug)]
+pub enum TracedResponse<Resp> {
     /// Nothing is added: there is no session.
-    Plain(T),
-    /// A response of a session of which there is nothing to say but its delay: nearly all.
-    /// There are no such requests.
-    Timed(D),
-    /// A message of a session.
-    With(Room<M, T>),
-    /// A response of a session: the error of a handler. There are few.
-    Failed(Box<(M, ServerError)>),
+    Plain(Resp),
+    /// There is nothing to say but its delay: nearly all of a session.
+    Timed(Resp, Delay),
+    /// There is more to say.
+    With(Resp, Slip<ResponseMeta>),
+    /// The error of a handler. There are few.
+    Failed(Box<(ResponseMeta, ServerError)>),
 }
 
-/// A request with what is added to it.
-pub type TracedRequest<Req> = Traced<RequestMeta, Req, Never>;
-/// A response with what is added to it.
-pub type TracedResponse<Resp> = Traced<ResponseMeta, Resp, Timed<Resp>>;
-
-/// A response and the delay with which it comes. In this order: what the values of a response
-/// leave unused at its beginning tells the variants of its envelope apart, for which no more room
-/// is needed then.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[repr(C)]
-pub struct Timed<T> {
-    pub(crate) body: T,
-    pub(crate) delay: Delay,
-}
-
-/// What can be said of a message without adding anything to it.
-pub trait Brief<T>: Sized {
-    /// The message, if there is nothing else to say.
-    #[doc(hidden)]
-    fn body_alone(&self) -> Option<&T>;
-    /// The same back again, if there can be such a message.
-    #[doc(hidden)]
-    fn of_body(body: T) -> Option<Self>;
-}
-
-impl<T> Brief<T> for Timed<T> {
-    #[inline]
-    fn body_alone(&self) -> Option<&T> {
-        (self.delay == Delay::ZERO).then_some(&self.body)
-    }
-
-    #[inline]
-    fn of_body(body: T) -> Option<Self> {
-        Some(Self { body, delay: Delay::ZERO })
-    }
-}
-
-/// What is never said.
-#[derive(Clone, Copy, Debug)]
-pub enum Never {}
-
-impl<T> Brief<T> for Never {
-    fn body_alone(&self) -> Option<&T> {
-        match *self {}
-    }
-
-    fn of_body(_: T) -> Option<Self> {
-        None
-    }
-}
-
-impl Serialize for Never {
-    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        match *self {}
-    }
-}
-
-impl<'de> Deserialize<'de> for Never {
-    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(de::Error::custom(NO_ANSWER))
-    }
-}
-
-impl<M: Default + 'static, T: RequestName + 'static> RequestName for Traced<M, T, Never> {
+impl<Req: RequestName> RequestName for TracedRequest<Req> {
     fn name(&self) -> &str {
-        match self {
-            Self::Plain(body) => body.name(),
-            Self::Timed(never) => match *never {},
-            Self::With(message) => message.parts().1.name(),
-            Self::Failed(..) => "ddbx.failed",
-        }
+        self.body.name()
     }
 }
 
 /// In a format for people: `{"ddbx": null, "body": {"message": …}}`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Readable<M, T, D, E> {
+struct Readable<M, T, E> {
     ddbx: Option<M>,
-    body: Body<T, D, E>,
+    body: Body<T, E>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Body<T, D, E> {
+enum Body<T, E> {
     Message(T),
-    Timed(D),
+    Timed { body: T, delay: Delay },
     Failure(E),
 }
 
-impl<M, T, D> Serialize for Traced<M, T, D>
-where
-    M: Serialize + Default + 'static,
-    T: Serialize + 'static,
-    D: Serialize + Brief<T>,
-{
+impl<Req: Serialize> Serialize for TracedRequest<Req> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { meta, body } = self;
+        if serializer.is_human_readable() {
+            let body = Body::<_, &ServerError>::Message(body);
+            return Readable { ddbx: meta.get(), body }.serialize(serializer);
+        }
+        match meta.get() {
+            None => (PLAIN, body).serialize(serializer),
+            Some(meta) => match meta.more() {
+                None => (USUAL, PackedBrief::of(meta), body).serialize(serializer),
+                Some(more) => {
+                    (WITH_META, MESSAGE, PackedMore(meta, more), body).serialize(serializer)
+                }
+            },
+        }
+    }
+}
+
+impl<Resp: Serialize> Serialize for TracedResponse<Resp> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             let (ddbx, body) = match self {
                 Self::Plain(body) => (None, Body::Message(body)),
-                Self::Timed(timed) => (None, Body::Timed(timed)),
-                Self::With(message) => {
-                    let (meta, body) = message.parts();
-                    (Some(meta), Body::Message(body))
-                }
+                Self::Timed(body, delay) => (None, Body::Timed { body, delay: *delay }),
+                Self::With(body, meta) => (Some(&**meta), Body::Message(body)),
                 Self::Failed(failed) => (Some(&failed.0), Body::Failure(&failed.1)),
             };
             return Readable { ddbx, body }.serialize(serializer);
         }
         match self {
             Self::Plain(body) => (PLAIN, body).serialize(serializer),
-            Self::Timed(timed) => match timed.body_alone() {
-                Some(body) => (ON_TIME, body).serialize(serializer),
-                None => (WITH_META, TIMED, timed).serialize(serializer),
-            },
-            Self::With(message) => {
-                let (meta, body) = message.parts();
-                (WITH_META, MESSAGE, meta, body).serialize(serializer)
-            }
+            Self::Timed(body, Delay::ZERO) => (USUAL, body).serialize(serializer),
+            Self::Timed(body, delay) => (WITH_META, TIMED, delay, body).serialize(serializer),
+            Self::With(body, meta) => (WITH_META, MESSAGE, &**meta, body).serialize(serializer),
             Self::Failed(failed) => {
                 let (meta, error) = &**failed;
                 (WITH_META, FAILURE, meta, error).serialize(serializer)
@@ -179,26 +125,56 @@ where
     }
 }
 
-impl<'de, M, T, D> Deserialize<'de> for Traced<M, T, D>
-where
-    M: Read<'de> + Default + 'static,
-    T: Deserialize<'de> + 'static,
-    D: Deserialize<'de> + Brief<T>,
-{
+impl<'de, Req: Deserialize<'de>> Deserialize<'de> for TracedRequest<Req> {
     fn deserialize<From: Deserializer<'de>>(deserializer: From) -> Result<Self, From::Error> {
         if !deserializer.is_human_readable() {
-            return deserializer.deserialize_tuple(4, Elements(PhantomData));
+            return deserializer.deserialize_tuple(4, Elements::<Self>(PhantomData));
         }
-        let read = Readable::<M, T, D, ServerError>::deserialize(deserializer);
-        let read = read.map_err(|error| de::Error::custom(not_wrapped(&error.to_string())))?;
-        match (read.ddbx, read.body) {
+        match read_by_people::<RequestMeta, Req, From>(deserializer)? {
+            Readable { ddbx, body: Body::Message(body) } => {
+                Ok(Self { meta: ddbx.map_or(Slip::NONE, Slip::from), body })
+            }
+            Readable { body: Body::Timed { .. } | Body::Failure(_), .. } => {
+                Err(de::Error::custom("a request cannot be an answer"))
+            }
+        }
+    }
+}
+
+impl<'de, Resp: Deserialize<'de>> Deserialize<'de> for TracedResponse<Resp> {
+    fn deserialize<From: Deserializer<'de>>(deserializer: From) -> Result<Self, From::Error> {
+        if !deserializer.is_human_readable() {
+            return deserializer.deserialize_tuple(4, Elements::<Self>(PhantomData));
+        }
+        let Readable { ddbx, body } = read_by_people::<ResponseMeta, Resp, From>(deserializer)?;
+        match (ddbx, body) {
             (None, Body::Message(body)) => Ok(Self::Plain(body)),
-            (Some(meta), Body::Message(body)) => Ok(Self::With(Room::new(meta, body))),
-            (_, Body::Timed(timed)) => Ok(Self::Timed(timed)),
+            (Some(meta), Body::Message(body)) => Ok(Self::said(meta, body)),
+            (_, Body::Timed { body, delay }) => Ok(Self::Timed(body, delay)),
             (Some(meta), Body::Failure(error)) => Ok(Self::Failed(Box::new((meta, error)))),
             (None, Body::Failure(error)) => Err(de::Error::custom(error)),
         }
     }
+}
+
+impl<Resp> TracedResponse<Resp> {
+    /// A response of which there is this to say.
+    #[inline]
+    pub(crate) fn said(meta: ResponseMeta, body: Resp) -> Self {
+        Self::With(body, meta.into())
+    }
+}
+
+fn read_by_people<'de, M, T, From>(
+    deserializer: From,
+) -> Result<Readable<M, T, ServerError>, From::Error>
+where
+    M: Deserialize<'de>,
+    T: Deserialize<'de>,
+    From: Deserializer<'de>,
+{
+    let read = Readable::deserialize(deserializer);
+    read.map_err(|error| de::Error::custom(not_wrapped(&error.to_string())))
 }
 
 /// What is wrong with a message of an end that is not wrapped. tarpc just closes the
@@ -209,14 +185,9 @@ fn not_wrapped(why: &str) -> String {
     format!("{NOT_WRAPPED} ({why})")
 }
 
-/// What is added to messages, read into where it stands.
-pub trait Read<'de>: Deserialize<'de> {
-    /// As the next element.
-    #[doc(hidden)]
-    fn read<A: SeqAccess<'de>>(&mut self, from: &mut A) -> Result<(), A::Error> {
-        *self = next(from)?;
-        Ok(())
-    }
+#[cold]
+fn begins_with<E: de::Error>(marker: u8) -> E {
+    E::custom(not_wrapped(&format!("it begins with {marker}")))
 }
 
 fn next<'de, V: Deserialize<'de>, A: SeqAccess<'de>>(from: &mut A) -> Result<V, A::Error> {
@@ -227,39 +198,64 @@ fn too_early<E: de::Error>() -> E {
     E::custom("the envelope ends too early")
 }
 
-struct Elements<M, T, D>(PhantomData<(M, T, D)>);
+/// The elements of a message of this type.
+struct Elements<T>(PhantomData<T>);
 
-impl<'de, M, T, D> Visitor<'de> for Elements<M, T, D>
-where
-    M: Read<'de> + Default + 'static,
-    T: Deserialize<'de> + 'static,
-    D: Deserialize<'de> + Brief<T>,
-{
-    type Value = Traced<M, T, D>;
+impl<'de, Req: Deserialize<'de>> Visitor<'de> for Elements<TracedRequest<Req>> {
+    type Value = TracedRequest<Req>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a ddbx envelope")
+        f.write_str("a ddbx request")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
+        let from = &mut elements;
+        let meta = match next::<u8, A>(from)? {
+            PLAIN => Slip::NONE,
+            USUAL => {
+                let mut slip = Slip::used();
+                from.next_element_seed(ReadBrief(&mut slip))?.ok_or_else(too_early)?;
+                slip
+            }
+            WITH_META => match next::<u8, A>(from)? {
+                MESSAGE => {
+                    let mut slip = Slip::used();
+                    from.next_element_seed(ReadMore(&mut slip))?.ok_or_else(too_early)?;
+                    slip
+                }
+                _ => return Err(de::Error::custom(ANOTHER_VERSION)),
+            },
+            marker => return Err(begins_with(marker)),
+        };
+        Ok(TracedRequest { meta, body: next(from)? })
+    }
+}
+
+impl<'de, Resp: Deserialize<'de>> Visitor<'de> for Elements<TracedResponse<Resp>> {
+    type Value = TracedResponse<Resp>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a ddbx response")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
         let from = &mut elements;
         match next::<u8, A>(from)? {
-            PLAIN => Ok(Traced::Plain(next(from)?)),
-            ON_TIME => match D::of_body(next(from)?) {
-                Some(timed) => Ok(Traced::Timed(timed)),
-                None => Err(de::Error::custom(NO_ANSWER)),
-            },
+            PLAIN => Ok(TracedResponse::Plain(next(from)?)),
+            USUAL => Ok(TracedResponse::Timed(next(from)?, Delay::ZERO)),
             WITH_META => match next::<u8, A>(from)? {
-                TIMED => Ok(Traced::Timed(next(from)?)),
-                MESSAGE => {
-                    let mut room = Room::vacant();
-                    M::read(room.meta_mut(), from)?;
-                    Ok(Traced::With(room.with(next(from)?)))
+                TIMED => {
+                    let delay = next(from)?;
+                    Ok(TracedResponse::Timed(next(from)?, delay))
                 }
-                FAILURE => Ok(Traced::Failed(Box::new((next(from)?, next(from)?)))),
-                _ => Err(de::Error::custom("an envelope of another version of ddbx")),
+                MESSAGE => {
+                    let meta = next(from)?;
+                    Ok(TracedResponse::said(meta, next(from)?))
+                }
+                FAILURE => Ok(TracedResponse::Failed(Box::new((next(from)?, next(from)?)))),
+                _ => Err(de::Error::custom(ANOTHER_VERSION)),
             },
-            marker => Err(de::Error::custom(not_wrapped(&format!("it begins with {marker}")))),
+            marker => Err(begins_with(marker)),
         }
     }
 }
@@ -282,10 +278,13 @@ mod tests {
 
     #[test]
     fn an_envelope_takes_little_room() {
-        assert_eq!(size_of::<TracedRequest<Asked>>(), size_of::<Asked>());
-        assert!(size_of::<TracedResponse<Answered>>() <= size_of::<Answered>() + 8);
+        fn added<Envelope, T>() -> usize {
+            size_of::<Envelope>() - size_of::<T>()
+        }
+        assert_eq!(added::<TracedRequest<Asked>, Asked>(), 8);
+        assert!(added::<TracedResponse<Answered>, Answered>() <= 16);
         // Also of values that leave nothing unused.
-        assert!(size_of::<TracedRequest<[u64; 3]>>() <= size_of::<[u64; 3]>() + 16);
-        assert!(size_of::<TracedResponse<[u64; 3]>>() <= size_of::<[u64; 3]>() + 16);
+        assert_eq!(added::<TracedRequest<[u64; 3]>, [u64; 3]>(), 8);
+        assert_eq!(added::<TracedResponse<[u64; 3]>, [u64; 3]>(), 16);
     }
 }

@@ -7,6 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use ddbx_protocol::{ProcessIndex, ProcessName};
 
+use crate::methods::place_of;
+
 /// How many are kept, for as long as the program. Whoever comes from others has its name made
 /// where it is said.
 pub(crate) const HOMES_MAX: usize = 4 * 1024;
@@ -35,7 +37,7 @@ thread_local! {
 
 /// The home of this name, which another process has said, if it is one and there is room.
 pub(crate) fn of_others(name: &str) -> Option<&'static ProcessName> {
-    let place = name.bytes().rev().take(3).fold(name.len(), |sum, byte| sum * 7 + byte as usize);
+    let place = place_of(name);
     let known = NEAR_NAMES.try_with(|near| near.borrow()[place % NEAR]).ok().flatten();
     known.filter(|known| known.as_str() == name).or_else(|| {
         let kept = keep(ProcessName::new(name).ok()?)?;

@@ -69,7 +69,6 @@ pub use choice::choice;
 pub use client::Client;
 pub use control::spawn;
 pub use course::{NotDurable, flush};
-pub use envelope::Traced;
 pub use init::init;
 pub use process::Process;
 pub use server::Server;

@@ -69,7 +69,7 @@ pub fn point<F: FnOnce() -> Value>(
     async move {
         if let Some((at_gate, label)) = passing {
             let control = at_gate.control().clone();
-            let call = || control.call().cloned();
+            let call = || control.call();
             let passes = || EventKind::Point { control: control.id(), call: call(), label };
             at_gate.pass(passes).await;
         }

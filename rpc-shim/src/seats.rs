@@ -28,6 +28,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    #[inline]
     pub(crate) fn of(ctx: &tarpc::context::Context) -> Self {
         let context = &ctx.trace_context;
         Self { trace: u128::from(context.trace_id), span: u64::from(context.span_id) }
@@ -92,11 +93,17 @@ impl Seats {
     }
 
     /// Whoever has this key, if it is here.
+    #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<Arc<Control>> {
         match self.group(key).load(Ordering::SeqCst) {
             0 => None,
-            _ => self.all().into_iter().find(|control| control.has(key)),
+            _ => self.find_among_all(key),
         }
+    }
+
+    #[inline(never)]
+    fn find_among_all(&self, key: Key) -> Option<Arc<Control>> {
+        self.all().into_iter().find(|control| control.has(key))
     }
 
     /// All who are here.
@@ -111,6 +118,7 @@ impl Seats {
         all
     }
 
+    #[inline]
     fn group(&self, key: Key) -> &AtomicU16 {
         &self.present[key.span as usize % GROUPS]
     }

@@ -1,7 +1,6 @@
 //! A call arrives and its response leaves: the server's half of the shim, made like the
 //! client's.
 
-use std::io;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -13,11 +12,11 @@ use serde::Serialize;
 use tarpc::server::Serve;
 use tarpc::{RequestName, ServerError, context};
 
-use crate::control::{Comes, Control, Deadline, Home, Newcomer};
-use crate::deadlines::Now;
-use crate::envelope::{Hello, RequestMeta, Traced, TracedRequest, TracedResponse};
+use crate::control::{Comes, Control, Home, Newcomer};
+use crate::deadlines::Came;
+use crate::envelope::{Hello, RequestMeta, TracedRequest, TracedResponse};
 use crate::naming::Name;
-use crate::pool::Room;
+use crate::pool::Slip;
 use crate::process::Process;
 use crate::seats::Key;
 
@@ -26,10 +25,7 @@ mod handling;
 
 use call::Call;
 use handling::Handling;
-use handling::ended;
 pub(crate) use handling::is_deadline;
-
-const NO_REQUEST: &str = "ddbx: the other end called with an answer";
 
 /// A wrapped service. Made by [`Process::serve`].
 #[derive(Clone)]
@@ -54,20 +50,18 @@ where
         call: Later<S::Req>,
     ) -> Result<TracedResponse<S::Resp>, ServerError> {
         match call {
-            Later::Refused => Err(ended(io::ErrorKind::InvalidData, NO_REQUEST)),
             Later::Arrived(arrived, request) => {
-                let deadline = match arrived.deadline {
-                    Some(deadline) => deadline,
-                    None => arrived.call.enters(arrived.is_from_outside, &request).await,
+                let shown = match arrived.waits {
+                    None => arrived.shown,
+                    Some(waits) => arrived.call.enters(waits.is_from_outside, &request).await,
                 };
-                ctx.deadline = deadline.shown.unwrap_or(ctx.deadline);
+                ctx.deadline = shown.unwrap_or(ctx.deadline);
                 Handling::of(arrived.call, service.serve(ctx, request)).await
             }
-            Later::InOrder(process, mut message, request) => {
+            Later::InOrder(process, mut meta, request) => {
                 let satellite = process.satellite().expect(IN_SESSION).clone();
                 let arrives = async move {
-                    let meta = message.as_mut().map(Room::meta_mut);
-                    let arrived = Self::arrives(process, &ctx, meta, &request);
+                    let arrived = Self::arrives(process, &ctx, meta.place(), &request);
                     let call = Later::Arrived(arrived, request);
                     Box::pin(Self::serve_later(service, ctx, call)).await
                 };
@@ -89,22 +83,22 @@ where
         controls.served.fetch_add(1, Ordering::Relaxed);
         let method = controls.handled(request.name());
         let open = satellite.open_at(method.groups);
-        let (came, delay, is_free, allowed) = match &meta {
+        let (came, delay, is_free) = match &meta {
             Some(meta) => {
                 Self::comes_from(&process, satellite, meta);
-                let (delay, allowed) = (meta.delay(), meta.remaining);
+                let (delay, allowed) = (meta.delay(), meta.brief.remaining);
                 // Where it has waited on its way, what is left of its deadline is left now.
                 let came = match meta.has_waited(delay) {
-                    true => Now::of(satellite).with(allowed),
-                    false => controls.deadlines.came(satellite, ctx.deadline, allowed),
+                    true => Came::now(satellite, allowed),
+                    false => Came::given(ctx.deadline, satellite, allowed),
                 };
-                (came, Some(delay), meta.left.is_free, allowed)
+                (came, Some(delay), meta.brief.is_free)
             }
             None => {
-                let (now, floor) = (Now::of(satellite), satellite.floor());
-                let shown = now.clock_at(ctx.deadline);
-                let allowed = controls.deadlines.remaining(shown, now.clock, floor);
-                (now.with(allowed), None, false, allowed)
+                let (now, floor) = (satellite.now(), satellite.floor());
+                let shows = satellite.at(ctx.deadline);
+                let allowed = controls.deadlines.remaining(shows, now, floor);
+                (Came::now(satellite, allowed), None, false)
             }
         };
         let comes = meta.map_or_else(
@@ -122,33 +116,30 @@ where
             let arrives = || call::note_of_arrival(comes.origin(), &process, method);
             satellite.pass_open(*open, || satellite.now(), arrives).is_some()
         });
-        let deadline = passes.map(|open| Deadline::new(came, open.delay, allowed));
-        let new = Newcomer {
+        let (is_in, is_from_outside) = (passes.is_some(), delay.is_none());
+        let present = Control::begin(Newcomer {
             comes,
             delay: delay.or(passes.map(|open| open.delay)).unwrap_or_default(),
             is_free,
             method: Some(method),
-            allowed,
-            deadline,
+            came,
+            is_in,
             key: Key::of(ctx),
-            since: came.clock,
-            is_outside: deadline.is_none(),
             process,
-        };
-        let is_from_outside = delay.is_none();
-        let present = Control::begin(new);
-        if deadline.is_some() {
+        });
+        if is_in {
             present.is_seen_inside();
         }
-        Arrived { call: Call::new(present), deadline, is_from_outside }
+        let waits = if is_in { None } else { Some(Waits { is_from_outside }) };
+        Arrived { call: Call::new(present), shown: came.shown, waits }
     }
 
     /// Another process calls, over a connection that may be new.
     #[inline]
     fn comes_from(process: &Process, satellite: &Handle, meta: &RequestMeta) {
-        if let Some(caller) = meta.stack.top() {
+        if let Some(caller) = meta.caller() {
             satellite.accepted(caller);
-            if let Some(hello) = &meta.hello {
+            if let Some(hello) = meta.hello() {
                 Self::meet(process, satellite, caller, hello);
             }
         }
@@ -170,19 +161,23 @@ where
 /// A call that has arrived.
 struct Arrived {
     call: Call,
-    /// Its deadline, if it is in: nothing stood in its way.
-    deadline: Option<Deadline>,
+    /// The deadline that its handler is shown.
+    shown: Option<Instant>,
+    /// None if it is in: nothing stood in its way.
+    waits: Option<Waits>,
+}
+
+/// A call that must wait before it enters the process; then another deadline may be shown.
+struct Waits {
     is_from_outside: bool,
 }
 
 /// A call that does not come in at once.
-enum Later<Req: 'static> {
+enum Later<Req> {
     /// It waits until it may.
     Arrived(Arrived, Req),
     /// Others wait while it runs.
-    InOrder(Process, Option<Room<RequestMeta, Req>>, Req),
-    /// It is none.
-    Refused,
+    InOrder(Process, Slip<RequestMeta>, Req),
 }
 
 const IN_SESSION: &str = "only a process of a session comes here";
@@ -203,34 +198,24 @@ where
         request: Self::Req,
     ) -> impl Future<Output = Result<Self::Resp, ServerError>> {
         let Self { service, process } = self;
-        let (mut message, body) = match request {
-            Traced::Plain(body) => (None, Some(body)),
-            Traced::With(mut message) => {
-                let body = message.take_body();
-                (Some(message), body)
-            }
-            Traced::Timed(never) => match never {},
-            Traced::Failed(..) => (None, None),
-        };
-        let later = match (process.satellite().map(Handle::is_in_order), body) {
-            (_, None) => Later::Refused,
-            (Some(true), Some(body)) => Later::InOrder(process, message, body),
-            (Some(false), Some(body)) => {
-                let meta = message.as_mut().map(Room::meta_mut);
-                let arrived = Self::arrives(process, &ctx, meta, &body);
-                match arrived.deadline {
-                    Some(deadline) => {
+        let TracedRequest { mut meta, body } = request;
+        let later = match process.satellite().map(Handle::is_in_order) {
+            Some(true) => Later::InOrder(process, meta, body),
+            Some(false) => {
+                let arrived = Self::arrives(process, &ctx, meta.place(), &body);
+                match arrived.waits {
+                    None => {
                         // The handler sees the deadline that it would have seen.
-                        ctx.deadline = deadline.shown.unwrap_or(ctx.deadline);
+                        ctx.deadline = arrived.shown.unwrap_or(ctx.deadline);
                         let handler = service.serve(ctx, body);
                         return Either::Left(Handling::at_once(arrived.call, handler));
                     }
-                    None => Later::Arrived(arrived, body),
+                    Some(_) => Later::Arrived(arrived, body),
                 }
             }
-            (None, Some(body)) => {
+            None => {
                 // A client in a session has told tarpc another deadline than its own.
-                let remaining = message.as_mut().map(|message| message.meta_mut().remaining);
+                let remaining = meta.get().map(|meta| meta.brief.remaining);
                 let due = remaining.and_then(|left| Instant::now().checked_add(left.length()));
                 ctx.deadline = due.unwrap_or(ctx.deadline);
                 return Either::Left(Handling::plain(service.serve(ctx, body)));

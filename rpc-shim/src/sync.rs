@@ -75,7 +75,7 @@ impl Entry {
     fn event(&self, from: Option<ControlId>) -> EventKind {
         EventKind::Entered {
             control: self.control.id(),
-            call: self.control.call().cloned(),
+            call: self.control.call(),
             nth: self.nth,
             what: self.what,
             from,
@@ -94,7 +94,7 @@ impl Entry {
 
     /// From whom the message comes that it gets, if it gets one: only in a replay.
     fn sender(&self) -> Option<Option<ControlId>> {
-        self.control.satellite().sender(&self.control.id(), self.control.call(), self.nth)
+        self.control.satellite().sender(&self.control.id(), self.control.call().as_ref(), self.nth)
     }
 
     /// Tries to get it without waiting.

@@ -37,28 +37,60 @@ pub trait Kept: 'static {
 pub fn take<T: Kept>(of: ProcessIndex) -> Option<T::Pointer> {
     // A thread that ends keeps nothing.
     let kept = T::shelves().try_with(|shelves| {
-        shelves.borrow_mut().iter_mut().find(|shelf| shelf.of == of)?.kept.pop()
+        let mut shelves = shelves.borrow_mut();
+        // Mostly there is one process.
+        match shelves.first_mut() {
+            Some(shelf) if shelf.of == of => shelf.kept.pop(),
+            _ => shelf_of(&mut shelves, of)?.kept.pop(),
+        }
     });
     kept.ok().flatten()
+}
+
+#[inline(never)]
+fn shelf_of<T>(shelves: &mut [Shelf<T>], of: ProcessIndex) -> Option<&mut Shelf<T>> {
+    shelves.iter_mut().find(|shelf| shelf.of == of)
 }
 
 /// It is not in use any longer.
 #[inline]
 pub fn keep<T: Kept>(of: ProcessIndex, one: T::Pointer) {
     let _ = T::shelves().try_with(|shelves| {
-        let mut shelves = shelves.borrow_mut();
-        match shelves.iter_mut().find(|shelf| shelf.of == of) {
-            Some(shelf) if shelf.kept.len() < KEPT_MAX => shelf.kept.push(one),
-            Some(_) => {}
-            None => {
-                let oldest = (shelves.len() == PROCESSES_MAX).then(|| shelves.remove(0));
-                shelves.push(Shelf { of, kept: vec![one] });
-                // What is dropped may look for a shelf itself.
-                drop(shelves);
-                drop(oldest);
+        let mut first = shelves.borrow_mut();
+        match first.first_mut() {
+            Some(shelf) if shelf.of == of => shelf.put(one),
+            _ => {
+                drop(first);
+                keep_elsewhere(shelves, of, one);
             }
         }
     });
+}
+
+#[inline(never)]
+fn keep_elsewhere<T>(shelves: &Shelves<T>, of: ProcessIndex, one: T) {
+    let mut shelves = shelves.borrow_mut();
+    if let Some(shelf) = shelf_of(&mut shelves, of) {
+        return shelf.put(one);
+    }
+    let oldest = (shelves.len() == PROCESSES_MAX).then(|| shelves.remove(0));
+    shelves.push(Shelf { of, kept: Vec::with_capacity(KEPT_MAX) });
+    if let Some(shelf) = shelves.last_mut() {
+        shelf.put(one);
+    }
+    // What is dropped may look for a shelf itself.
+    drop(shelves);
+    drop(oldest);
+}
+
+impl<T> Shelf<T> {
+    /// If there is room, which was made when the shelf was.
+    #[inline]
+    fn put(&mut self, one: T) {
+        if self.kept.len() < self.kept.capacity() {
+            self.kept.push(one);
+        }
+    }
 }
 
 #[cfg(test)]

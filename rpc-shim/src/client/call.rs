@@ -8,10 +8,10 @@ use std::thread::LocalKey;
 
 use ddbx_protocol::{
     CallId, CallPath, ControlId, Delay, End, EventKind, EventNumber, Gate, RealTime, RpcEvent,
-    Stack,
+    Stack, VirtualTime,
 };
 use ddbx_recording::{Happens, Note, SentAs};
-use ddbx_satellite::driver::{Alarm, Captured, Handle, Open, Passed, Somebody, TimerOf, Visit};
+use ddbx_satellite::driver::{Alarm, Captured, Handle, Passed, Somebody, TimerOf, Visit};
 use ddbx_satellite::shelf::{self, Kept, Shelves};
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -22,8 +22,7 @@ use super::{Answer, Client, Said};
 use crate::capture;
 use crate::control::Control;
 use crate::controls::Controls;
-use crate::deadlines::{Now, Remaining};
-use crate::envelope::{Hello, Left, RequestMeta};
+use crate::envelope::{Brief, FIRST, Hello, RequestMeta};
 use crate::methods::{self, Method};
 use crate::naming::{self, Name};
 
@@ -46,16 +45,18 @@ pub(super) struct Who<'a> {
 
 /// What a caller knows of its call.
 struct Own {
-    /// Of one from outside, which begins with this call.
-    name: Name,
-    path: CallPath,
+    /// What every request says, and how it has left.
+    brief: Brief,
+    /// What its clock showed then.
+    left_at: VirtualTime,
     method: &'static Method,
     /// What tells it from others that are begun beside it, in a recording.
     content: u16,
-    left: Left,
-    /// What is left of its deadline.
-    remaining: Remaining,
-    /// For that. It stays in the room.
+    /// Of one from outside, which begins with this call: its name, if it has been made.
+    name: Option<ControlId>,
+    /// Of any other: which of the calls of its control.
+    path: CallPath,
+    /// For its deadline. It stays in the room.
     alarm: Alarm,
     /// Under which of this process's names it has introduced the connection, if it has.
     introduced: Option<u64>,
@@ -83,19 +84,16 @@ impl<'a> Call<'a> {
         request: &Req,
         meta: &mut RequestMeta,
     ) -> (Self, bool) {
-        let now = Now::of(satellite);
+        let now = satellite.now();
+        let shows = satellite.at(ctx.deadline);
         let caller = Control::of_call(&client.process, ctx);
         let controls = client.process.controls();
         let method = methods::method(request.name());
-        let visit = caller.as_ref().map(|caller| caller.control.visit());
         let open = satellite.open_at(method.groups);
-        let open = open.filter(|open| visit.is_none_or(|visit| visit.delay == Some(open.delay)));
-        let left = open.map(|Open { delay, .. }| Left {
-            at: now.clock - delay,
-            delay,
-            is_free: visit.is_some_and(|visit| visit.is_free),
-            sent: EventNumber::default(),
+        let open = open.filter(|open| {
+            caller.as_ref().is_none_or(|caller| caller.control.delay() == open.delay)
         });
+        let delay = open.map(|open| open.delay).unwrap_or_default();
         // Where nothing is recorded or replayed, nobody asks; and what passes without being noted
         // is neither.
         let has_course = open.is_none_or(|open| open.is_noted) && satellite.has_course();
@@ -107,43 +105,48 @@ impl<'a> Call<'a> {
         // What is left of the deadline is read before anything can hold the call: from
         // here on only virtual time counts.
         let remaining = match &caller {
-            Some(caller) => caller.control.remaining(ctx.deadline, now),
-            None => {
-                let (shown, floor) = (now.clock_at(ctx.deadline), satellite.floor());
-                controls.deadlines.remaining(shown, now.clock, floor)
-            }
+            Some(caller) => caller.control.remaining((ctx.deadline, shows), now),
+            None => controls.deadlines.remaining(shows, now, satellite.floor()),
         };
         let mut own =
             shelf::take::<Own>(satellite.process()).unwrap_or_else(|| Own::new(satellite));
-        match &caller {
+        let nth = match &caller {
             Some(caller) => {
                 controls.made_by_controls.fetch_add(1, Ordering::Relaxed);
                 own.path = caller.next_call(method, request);
+                0
             }
-            None => {
-                own.path.set_root(1);
-                own.name.set_root(hash, controls.nth_root(has_course, method, hash), None);
-                // In a recording every event says whose it is; only notes do not.
-                if has_course && open.is_none() {
-                    own.name = own.name.id(|| satellite.name(), method).into();
-                }
-            }
-        }
+            None => controls.nth_root(has_course, method, hash),
+        };
+        own.brief = Brief {
+            delay,
+            remaining,
+            sent: EventNumber::default(),
+            caller: satellite.process(),
+            hash,
+            nth,
+            is_free: caller.as_ref().is_some_and(|caller| caller.control.is_free()),
+            has_waited: false,
+        };
+        own.left_at = now - delay;
         own.method = method;
         own.content = content;
-        own.left = left.unwrap_or_default();
-        own.remaining = remaining;
+        own.name = None;
         own.introduced = None;
         let control = caller.map(|caller| caller.control);
         if let Some(control) = &control {
             control.is_elsewhere();
         }
         let mut who = Who { satellite, control, own: Some(own) };
-        ctx.deadline = now.at + remaining.far_away();
+        // In a recording every event says whose it is; only notes do not.
+        if has_course && open.is_none() && who.control.is_none() {
+            who.edit().name = Some(Somebody::id(&who));
+        }
+        ctx.deadline = remaining.given(ctx.deadline, shows, now);
         let note = || who.note_of_departure();
-        let sent = open.and_then(|open| satellite.pass_open(open, || now.clock, note));
+        let sent = open.and_then(|open| satellite.pass_open(open, || now, note));
         if let Some(sent) = sent {
-            who.edit().left.sent = sent;
+            who.edit().brief.sent = sent;
             who.write(meta, client.connection.hello(satellite));
         }
         (Self { who, args: None, is_over: false }, sent.is_some())
@@ -174,15 +177,16 @@ impl<'a> Call<'a> {
             control.went_on(passed);
         }
         self.args = kept.map(Box::new);
-        let now = Now::of(satellite);
-        self.who.edit().left = Left { at: now.clock - delay, delay, is_free, sent };
-        ctx.deadline = now.at + self.who.own().remaining.far_away();
+        let own = self.who.edit();
+        own.brief = Brief { delay, is_free, sent, ..own.brief };
+        own.left_at = satellite.now() - delay;
+        ctx.deadline = own.brief.remaining.given_now();
     }
 
     /// In a replay: which of the recorded calls it is.
     async fn find(&mut self) {
         let Who { satellite, control: Some(control), .. } = &self.who else { return };
-        let find = || satellite.like(control.call(), &self.who.departure());
+        let find = || satellite.like(control.call().as_ref(), &self.who.departure());
         let mut found = find();
         if found.as_ref().is_some_and(|like| !like.is_same) {
             // It may be another one that is begun beside it: that one comes first.
@@ -226,8 +230,9 @@ impl<'a> Call<'a> {
         self.who.own().alarm.unset();
         let who = self.who.clone();
         Box::pin(async move {
-            let Own { left: Left { at, delay, is_free, .. }, alarm, .. } = who.own();
-            let (delay, due) = (*delay, *at + who.own().remaining);
+            let Own { brief: Brief { delay, remaining, is_free, .. }, left_at, alarm, .. } =
+                who.own();
+            let (delay, due) = (*delay, *left_at + *remaining);
             let timer = TimerOf { who: &who, delay, due, gate: Gate::Deadline, is_free: false };
             let mut deadline = who.satellite.arm_with(timer, alarm);
             let expires = || EventKind::DeadlineExpired { call: who.id(), end: End::Caller };
@@ -240,7 +245,7 @@ impl<'a> Call<'a> {
     pub(super) fn is_over(&mut self, passed: Passed) {
         self.is_over = true;
         if let Some(control) = &self.who.control {
-            control.wake(self.who.own().left.at, passed.delay);
+            control.wake(self.who.own().left_at, passed.delay);
             control.is_free_from_now_on(passed.is_free);
         }
     }
@@ -252,7 +257,7 @@ impl Drop for Call<'_> {
         let who = &self.who;
         if !self.is_over {
             let cancelled = || EventKind::Cancelled { call: who.id(), end: End::Caller };
-            who.satellite.note(who.own().left.delay, cancelled);
+            who.satellite.note(who.own().brief.delay, cancelled);
         }
         if let Some(control) = &who.control {
             control.is_in();
@@ -267,12 +272,12 @@ impl Own {
     #[cold]
     fn new(satellite: &Handle) -> Box<Self> {
         Box::new(Self {
-            name: Name::default(),
-            path: CallPath::root(0),
+            brief: Brief::default(),
+            left_at: VirtualTime::default(),
             method: methods::method("unknown"),
             content: 0,
-            left: Left::default(),
-            remaining: Remaining::default(),
+            name: None,
+            path: CallPath::root(FIRST),
             alarm: satellite.new_alarm(),
             introduced: None,
         })
@@ -282,14 +287,14 @@ impl Own {
 impl Clone for Who<'_> {
     /// With an alarm of its own.
     fn clone(&self) -> Self {
-        let Own { name, path, method, content, left, remaining, introduced, .. } = self.own();
+        let Own { brief, left_at, method, content, name, path, introduced, .. } = self.own();
         let own = Box::new(Own {
-            name: name.clone(),
-            path: path.clone(),
+            brief: *brief,
+            left_at: *left_at,
             method,
             content: *content,
-            left: *left,
-            remaining: *remaining,
+            name: name.clone(),
+            path: path.clone(),
             alarm: self.satellite.new_alarm(),
             introduced: *introduced,
         });
@@ -327,33 +332,46 @@ impl Who<'_> {
     /// Writes what its request takes along.
     #[inline]
     pub(super) fn write(&mut self, meta: &mut RequestMeta, hello: Option<Box<Hello>>) {
-        let Own { name, path, left, remaining, .. } = self.own();
-        match &self.control {
-            Some(control) => {
-                meta.stack = control.stack();
-                control.tell_name(&mut meta.control);
-            }
-            None => {
-                meta.stack.set_home(self.satellite.process());
-                // It has not called on yet. (What was written just now is read as it was written:
-                // the processor would wait for it otherwise.)
-                match name {
-                    Name::Root { hash, nth, .. } => meta.control.set_root(*hash, *nth, None),
-                    Name::Known(_) => meta.control = name.clone(),
-                }
-            }
-        }
-        meta.path.clone_from(path);
-        meta.left = *left;
-        meta.remaining = *remaining;
-        meta.has_waited = false;
+        let Own { brief, left_at, name, .. } = self.own();
+        meta.left_at = *left_at;
         meta.floor = Some(self.satellite.floor_alone());
+        match (&self.control, name, hello) {
+            (None, None, None) => meta.set_brief(*brief),
+            (.., hello) => self.write_more(meta, hello),
+        }
+    }
+
+    fn write_more(&mut self, meta: &mut RequestMeta, hello: Option<Box<Hello>>) {
+        let Own { brief, name, .. } = self.own();
+        meta.brief = *brief;
+        let more = meta.more_mut();
+        match (&self.control, name) {
+            (Some(control), _) => {
+                more.stack = control.stack();
+                control.tell_name(&mut more.control);
+            }
+            (None, Some(name)) => more.control = name.clone().into(),
+            (None, None) => more.control.set_root(brief.hash, brief.nth, None),
+        }
+        if self.control.is_none() {
+            more.stack.set_home(self.satellite.process());
+        }
+        more.path = self.path();
         self.edit().introduced = hello.as_ref().map(|hello| hello.names_had);
-        meta.hello = hello;
+        more.hello = hello;
+    }
+
+    /// Which of the calls of its control it is.
+    #[inline]
+    fn path(&self) -> CallPath {
+        match &self.control {
+            Some(_) => self.own().path.clone(),
+            None => CallPath::root(FIRST),
+        }
     }
 
     pub(super) fn id(&self) -> CallId {
-        CallId { control: Somebody::id(self), path: self.own().path.clone() }
+        CallId { control: Somebody::id(self), path: self.path() }
     }
 
     fn gate(&self, event: RpcEvent) -> Gate {
@@ -372,15 +390,23 @@ impl Who<'_> {
         self.note(Happens::CallSent { method: &method.name, content: *content })
     }
 
+    /// The name of a control that begins with this call.
+    #[inline]
+    fn name(&self) -> Name {
+        let Own { brief: Brief { hash, nth, .. }, name, .. } = self.own();
+        let root = || Name::Root { hash: *hash, nth: *nth, began: None };
+        name.clone().map_or_else(root, Name::Known)
+    }
+
     /// What happens to it.
     #[inline]
     fn note(&self, what: Happens) -> Note {
         let control = match &self.control {
             Some(control) => control.who(),
             // It began here, with this call.
-            None => self.own().name.who(self.satellite.process(), self.own().method),
+            None => self.name().who(self.satellite.process(), self.own().method),
         };
-        Note { control, path: self.own().path.clone(), what }
+        Note { control, path: self.path(), what }
     }
 
     /// It comes back to its caller.
@@ -391,8 +417,8 @@ impl Who<'_> {
     /// When its deadline passes, if nothing is held.
     #[inline]
     fn due(&self) -> RealTime {
-        let Left { at, delay, .. } = self.own().left;
-        (at + delay) + self.own().remaining
+        let Own { brief: Brief { delay, remaining, .. }, left_at, .. } = self.own();
+        (*left_at + *delay) + *remaining
     }
 
     /// Sets the alarm for its deadline.
@@ -410,7 +436,7 @@ impl Who<'_> {
     /// It comes back with this delay, of which there was no more to say.
     #[inline]
     pub(super) fn is_back_after(&self, delay: Delay) -> Passed {
-        Passed { delay, is_free: self.own().left.is_free }
+        Passed { delay, is_free: self.own().brief.is_free }
     }
 
     /// With which delay it comes back, and whether the user has let it go on anyway. An error
@@ -418,7 +444,7 @@ impl Who<'_> {
     /// furthest behind; if the connection is lost, also from one that stands.
     #[inline]
     pub(super) fn is_back_with<T>(&self, answer: &Answer<T>) -> Passed {
-        let Left { at, delay, is_free, .. } = self.own().left;
+        let Own { brief: Brief { delay, is_free, .. }, left_at: at, .. } = *self.own();
         match &answer.said {
             Said::Delay(delay) => self.is_back_after(*delay),
             Said::All(meta) => Passed { delay: meta.delay, is_free: meta.is_free || is_free },
@@ -437,7 +463,7 @@ impl Somebody for Who<'_> {
     fn id(&self) -> ControlId {
         match &self.control {
             Some(control) => control.id(),
-            None => self.own().name.id(|| self.satellite.name(), self.own().method),
+            None => self.name().id(|| self.satellite.name(), self.own().method),
         }
     }
 

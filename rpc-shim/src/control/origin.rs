@@ -1,12 +1,12 @@
 //! How a control comes to be in a process.
 
-use std::time::Instant;
+use std::borrow::Cow;
 
-use ddbx_protocol::{CallPath, ControlId, Delay, EventId, RealTime, VirtualTime};
+use ddbx_protocol::{CallPath, ControlId, Delay, EventId, ProcessIndex};
 use ddbx_recording::{SentAs, Who};
 
 use super::HAS_SATELLITE;
-use crate::deadlines::{Came, DEADLINE_DEFAULT, Remaining};
+use crate::deadlines::{Came, DEADLINE_DEFAULT};
 use crate::envelope::RequestMeta;
 use crate::methods::Method;
 use crate::naming::Name;
@@ -21,16 +21,12 @@ pub(crate) struct Newcomer<'a> {
     pub(crate) is_free: bool,
     /// The call that brings it here.
     pub(crate) method: Option<&'static Method>,
-    /// What it has of a deadline.
-    pub(crate) allowed: Remaining,
-    /// What that means, if nothing stands in its way.
-    pub(crate) deadline: Option<Deadline>,
+    /// When it came, and what it has of a deadline.
+    pub(crate) came: Came,
+    /// Whether it is in: nothing stands in its way. Otherwise it is with [`Control::is_in`].
+    pub(crate) is_in: bool,
     /// Where a call that was given its context finds it again.
     pub(crate) key: Key,
-    /// When it came.
-    pub(crate) since: RealTime,
-    /// Whether it is not in yet, until [`Control::is_in`].
-    pub(crate) is_outside: bool,
 }
 
 impl Newcomer<'_> {
@@ -43,11 +39,9 @@ impl Newcomer<'_> {
             delay,
             is_free,
             method: None,
-            allowed: DEADLINE_DEFAULT,
-            deadline: None,
+            came: Came::now(satellite, DEADLINE_DEFAULT),
+            is_in: true,
             key: Key::unique(satellite.new_strand()),
-            since: satellite.now(),
-            is_outside: false,
         }
     }
 }
@@ -83,44 +77,48 @@ impl<'a> Origin<'a> {
     /// Whose control it is. Whoever has no name yet began with the call that it handles here.
     pub(crate) fn id(self, process: &Process, method: &Method) -> ControlId {
         let here = || process.satellite().expect(HAS_SATELLITE).name();
-        let (name, home) = match self {
-            Self::Called(meta) => (&meta.control, meta.stack.0.first()),
-            Self::Home(home) => (&home.name, None),
-        };
-        name.id(|| home.map_or_else(here, |home| process.controls().peer(*home)), method)
+        let (name, home) = self.name();
+        name.id(|| home.map_or_else(here, |home| process.controls().peer(home)), method)
     }
 
     /// The same in a note.
     #[inline]
     pub(crate) fn who(self, process: &Process, method: &'static Method) -> Who {
         let here = || process.satellite().expect(HAS_SATELLITE).process();
-        let (name, home) = match self {
-            Self::Called(meta) => (&meta.control, meta.stack.0.first()),
-            Self::Home(home) => (&home.name, None),
-        };
-        name.who(home.copied().unwrap_or_else(here), method)
+        let (name, home) = self.name();
+        name.who(home.unwrap_or_else(here), method)
+    }
+
+    /// Its name, and where it began if that was elsewhere.
+    #[inline]
+    fn name(self) -> (Cow<'a, Name>, Option<ProcessIndex>) {
+        match self {
+            Self::Called(meta) => (meta.control(), meta.home()),
+            Self::Home(home) => (Cow::Borrowed(&home.name), None),
+        }
     }
 
     /// Which call of the control it is.
-    pub(crate) fn call(self) -> Option<&'a CallPath> {
+    #[inline]
+    pub(crate) fn call(self) -> Option<CallPath> {
         match self {
-            Self::Called(meta) => Some(&meta.path),
-            Self::Home(home) => home.call.as_ref(),
+            Self::Called(meta) => Some(meta.path()),
+            Self::Home(home) => home.call.clone(),
         }
     }
 
     /// As what the call was sent, if anybody wanted to know of that.
     pub(crate) fn departure(self, process: &Process) -> Option<EventId> {
         let Self::Called(meta) = self else { return None };
-        process.controls().departure(meta.stack.top()?, meta.left.sent)
+        process.controls().departure(meta.caller()?, meta.brief.sent)
     }
 
     /// The same in a note.
     #[inline]
     pub(crate) fn sent_as(self) -> SentAs {
         let Self::Called(meta) = self else { return SentAs::default() };
-        let sent = |process| SentAs { process, number: meta.left.sent };
-        meta.stack.top().map(sent).unwrap_or_default()
+        let sent = |process| SentAs { process, number: meta.brief.sent };
+        meta.caller().map(sent).unwrap_or_default()
     }
 }
 
@@ -129,19 +127,4 @@ pub(crate) struct Home {
     pub(crate) name: Name,
     /// The call with which it began, if it was one from outside.
     pub(crate) call: Option<CallPath>,
-}
-
-/// Until when, in virtual time, and what the handler was shown of it.
-#[derive(Clone, Copy)]
-pub(crate) struct Deadline {
-    pub(crate) due: VirtualTime,
-    pub(crate) shown: Option<Instant>,
-}
-
-impl Deadline {
-    /// So much of it is left now, for a control with this delay.
-    #[inline]
-    pub(crate) fn new(came: Came, delay: Delay, allowed: Remaining) -> Self {
-        Self { due: (came.clock - delay) + allowed, shown: came.shown }
-    }
 }

@@ -6,14 +6,12 @@ use std::fmt;
 use ddbx_protocol::session::STACK_MAX;
 use ddbx_protocol::{
     CallPath, ControlId, Delay, EventNumber, MethodName, ProcessIndex, ProcessName, Stack,
-    VirtualTime,
 };
-use serde::de::{self, DeserializeSeed, Deserializer, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use smallvec::SmallVec;
 
-use super::meta::{Hello, Left, RequestMeta, ResponseMeta};
-use super::{Read, too_early};
+use super::meta::{Brief, Hello, More, RequestMeta, ResponseMeta};
 use crate::deadlines::Remaining;
 use crate::naming::{Began, Name};
 
@@ -33,60 +31,71 @@ const CALLS_ON: u8 = 16;
 /// What is wrong with bytes that are no metadata.
 const DAMAGED: &str = "what ddbx adds to a message is damaged, or of another version of ddbx";
 
-/// What every request has.
-const REQUEST: usize = 41;
-
-/// What nearly every request is: one process waits for it, and it is one from outside.
-const SHORT_REQUEST: usize = REQUEST + 8 + 4;
+/// What every request has, in bytes.
+const BRIEF: usize = 45;
 
 /// What every response has.
 const RESPONSE: usize = 25;
 
-impl RequestMeta {
-    /// Puts what every request has.
+impl Brief {
+    /// With these flags besides.
     #[inline]
-    fn begin<const LENGTH: usize>(&self) -> Fixed<LENGTH> {
-        let (who, hash, nth) = match &self.control {
+    fn pack(&self, flags: u8) -> [u8; BRIEF] {
+        let mut fixed = Fixed::default();
+        let own = flag(self.is_free, IS_FREE) | flag(self.has_waited, HAS_WAITED);
+        fixed.put([own | flags]);
+        fixed.put(self.delay.as_nanos().to_le_bytes());
+        fixed.put(self.remaining.0.to_le_bytes());
+        fixed.put(self.sent.0.to_le_bytes());
+        fixed.put(self.caller.0.to_le_bytes());
+        fixed.put(self.hash.to_le_bytes());
+        fixed.put(self.nth.to_le_bytes());
+        fixed.bytes
+    }
+
+    /// And these flags.
+    #[inline]
+    fn unpack(bytes: &[u8; BRIEF]) -> Option<(Self, u8)> {
+        let mut from = Unpacked(bytes);
+        let [flags] = from.take()?;
+        let brief = Self {
+            delay: Delay::from_nanos(from.number()?),
+            remaining: Remaining(from.number()?),
+            sent: EventNumber(from.number()?),
+            caller: ProcessIndex(from.number()?),
+            hash: from.number()?,
+            nth: u32::from_le_bytes(from.take()?),
+            is_free: flags & IS_FREE != 0,
+            has_waited: flags & HAS_WAITED != 0,
+        };
+        Some((brief, flags & !(IS_FREE | HAS_WAITED)))
+    }
+}
+
+impl RequestMeta {
+    /// What every request says, as it is when it is really sent.
+    #[inline]
+    fn brief_now(&self) -> Brief {
+        let delay = self.delay();
+        Brief { delay, has_waited: self.has_waited(delay), ..self.brief }
+    }
+
+    fn pack(&self, more: &More) -> Bytes {
+        let (who, hash, nth) = match &more.control {
             Name::Known(_) => (IS_NAMED, 0, 0),
             Name::Root { hash, nth, began: None } => (0, *hash, *nth),
             Name::Root { hash, nth, began: Some(_) } => (CALLS_ON, *hash, *nth),
         };
-        let (delay, mut fixed) = (self.delay(), Fixed::default());
-        fixed.put([flag(self.left.is_free, IS_FREE)
-            | flag(self.hello.is_some(), INTRODUCES)
-            | who
-            | flag(self.has_waited(delay), HAS_WAITED)]);
-        fixed.put(delay.as_nanos().to_le_bytes());
-        fixed.put(self.remaining.0.to_le_bytes());
-        fixed.put(self.left.sent.0.to_le_bytes());
-        fixed.put(hash.to_le_bytes());
-        fixed.put(nth.to_le_bytes());
+        let brief = Brief { hash, nth, ..self.brief_now() };
+        let flags = who | flag(more.hello.is_some(), INTRODUCES);
+        let mut bytes = Bytes::from_slice(&brief.pack(flags));
+        let (stack, path) = (&more.stack.0, more.path.numbers());
         // Neither can be longer than this.
-        fixed.put((self.stack.0.len() as u16).to_le_bytes());
-        fixed.put((self.path.numbers().len() as u16).to_le_bytes());
-        fixed
-    }
-
-    /// As nearly every request is written, in one place.
-    #[inline]
-    fn pack_short(&self) -> Option<[u8; SHORT_REQUEST]> {
-        match (&*self.stack.0, self.path.numbers(), &self.control, &self.hello) {
-            ([process], [nth], Name::Root { began: None, .. }, None) => {
-                let mut fixed = self.begin();
-                fixed.put(process.0.to_le_bytes());
-                fixed.put(nth.to_le_bytes());
-                Some(fixed.bytes)
-            }
-            _ => None,
-        }
-    }
-
-    fn pack(&self) -> Bytes {
-        let mut bytes = Bytes::from_slice(&self.begin::<REQUEST>().bytes);
-        let (stack, path) = (&self.stack.0, self.path.numbers());
+        bytes.extend_from_slice(&(stack.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(&(path.len() as u16).to_le_bytes());
         stack.iter().for_each(|process| bytes.extend_from_slice(&process.0.to_le_bytes()));
         path.iter().for_each(|nth| bytes.extend_from_slice(&nth.to_le_bytes()));
-        match &self.control {
+        match &more.control {
             Name::Known(name) => put_text(&mut bytes, name.as_str()),
             Name::Root { began: Some(Began { home, method }), .. } => {
                 put_text(&mut bytes, home.as_str());
@@ -94,7 +103,7 @@ impl RequestMeta {
             }
             Name::Root { began: None, .. } => {}
         }
-        if let Some(hello) = &self.hello {
+        if let Some(hello) = &more.hello {
             put_text(&mut bytes, hello.name.as_str());
             bytes.extend_from_slice(&hello.connection.to_le_bytes());
             bytes.extend_from_slice(&hello.connected.0.to_le_bytes());
@@ -102,69 +111,41 @@ impl RequestMeta {
         bytes
     }
 
-    /// What has the length that nearly every request has is read without looking at every step
-    /// whether it is over.
     fn unpack(&mut self, bytes: &[u8]) -> Option<()> {
-        match <&[u8; SHORT_REQUEST]>::try_from(bytes) {
-            Ok(short) => self.unpack_from(Unpacked(short)),
-            Err(_) => self.unpack_long(bytes),
-        }
-    }
-
-    #[inline(never)]
-    fn unpack_long(&mut self, bytes: &[u8]) -> Option<()> {
-        self.unpack_from(Unpacked(bytes))
-    }
-
-    #[inline(always)]
-    fn unpack_from(&mut self, mut from: Unpacked<'_>) -> Option<()> {
-        let [flags] = from.take()?;
-        let delay = Delay::from_nanos(from.number()?);
-        self.remaining = Remaining(from.number()?);
-        let sent = EventNumber(from.number()?);
-        self.has_waited = flags & HAS_WAITED != 0;
-        let is_free = flags & IS_FREE != 0;
-        self.left = Left { at: VirtualTime::default(), delay, is_free, sent };
-        let (hash, nth) = (from.number()?, u32::from_le_bytes(from.take()?));
+        let mut from = Unpacked(bytes);
+        let (brief, flags) = Brief::unpack(&from.take()?)?;
+        (self.brief, self.floor) = (brief, None);
         let [stack, path] = [from.take()?, from.take()?].map(u16::from_le_bytes).map(usize::from);
         if stack > STACK_MAX + 1 || path > CallPath::DEPTH_MAX {
             return None;
         }
-        match stack {
-            1 => self.stack.set_home(ProcessIndex(from.number()?)),
-            _ => {
-                self.stack = Stack::default();
-                for _ in 0..stack {
-                    self.stack.0.push(ProcessIndex(from.number()?));
-                }
-            }
+        let more = self.more_mut();
+        more.stack.0.clear();
+        for _ in 0..stack {
+            more.stack.0.push(ProcessIndex(from.number()?));
         }
-        match path {
-            1 => self.path.set_root(u32::from_le_bytes(from.take()?)),
-            _ => {
-                let mut numbers = SmallVec::<[u32; 8]>::new();
-                for _ in 0..path {
-                    numbers.push(u32::from_le_bytes(from.take()?));
-                }
-                self.path = CallPath::new(&numbers)?;
-            }
+        let mut numbers = SmallVec::<[u32; 8]>::new();
+        for _ in 0..path {
+            numbers.push(u32::from_le_bytes(from.take()?));
         }
+        more.path = CallPath::new(&numbers)?;
+        let Brief { hash, nth, .. } = brief;
         match flags & (IS_NAMED | CALLS_ON) {
-            0 => self.control.set_root(hash, nth, None),
+            0 => more.control.set_root(hash, nth, None),
             CALLS_ON => {
                 let (home, method) = (from.text()?, from.text()?);
                 match Began::told(home, method) {
-                    Some(began) => self.control.set_root(hash, nth, Some(began)),
+                    Some(began) => more.control.set_root(hash, nth, Some(began)),
                     None => {
                         let home = ProcessName::new(home).ok()?;
                         let method = MethodName::new(method).ok()?;
-                        self.control = ControlId::of_call(&home, &method, hash, nth).into();
+                        more.control = ControlId::of_call(&home, &method, hash, nth).into();
                     }
                 }
             }
-            _ => self.control = ControlId::new(from.text()?).ok()?.into(),
+            _ => more.control = ControlId::new(from.text()?).ok()?.into(),
         }
-        self.hello = match flags & INTRODUCES != 0 {
+        more.hello = match flags & INTRODUCES != 0 {
             true => Some(Box::new(Hello {
                 name: ProcessName::new(from.text()?).ok()?,
                 connection: u32::from_le_bytes(from.take()?),
@@ -173,8 +154,61 @@ impl RequestMeta {
             })),
             false => None,
         };
-        self.floor = None;
         from.0.is_empty().then_some(())
+    }
+}
+
+/// What a request says of which there is no more to say.
+pub(super) struct PackedBrief([u8; BRIEF]);
+
+impl PackedBrief {
+    #[inline]
+    pub(super) fn of(meta: &RequestMeta) -> Self {
+        Self(meta.brief_now().pack(0))
+    }
+}
+
+impl Serialize for PackedBrief {
+    #[inline]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+/// What another one says.
+pub(super) struct PackedMore<'a>(pub(super) &'a RequestMeta, pub(super) &'a More);
+
+impl Serialize for PackedMore<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0.pack(self.1))
+    }
+}
+
+/// Reads the former into where it stands.
+pub(super) struct ReadBrief<'a>(pub(super) &'a mut RequestMeta);
+
+impl<'de> DeserializeSeed<'de> for ReadBrief<'_> {
+    type Value = ();
+
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_bytes(Packed(|bytes: &[u8]| {
+            let (brief, 0) = Brief::unpack(bytes.try_into().ok()?)? else { return None };
+            self.0.set_brief(brief);
+            self.0.floor = None;
+            Some(())
+        }))
+    }
+}
+
+/// Reads the latter.
+pub(super) struct ReadMore<'a>(pub(super) &'a mut RequestMeta);
+
+impl<'de> DeserializeSeed<'de> for ReadMore<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_bytes(Packed(|bytes: &[u8]| self.0.unpack(bytes)))
     }
 }
 
@@ -276,25 +310,6 @@ impl<T, F: FnOnce(&[u8]) -> Option<T>> Visitor<'_> for Packed<F> {
     }
 }
 
-/// Reads it into where it stands.
-struct Into<'a>(&'a mut RequestMeta);
-
-impl<'de> DeserializeSeed<'de> for Into<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_bytes(Packed(|bytes: &[u8]| self.0.unpack(bytes)))
-    }
-}
-
-impl<'de> Read<'de> for RequestMeta {
-    fn read<A: SeqAccess<'de>>(&mut self, from: &mut A) -> Result<(), A::Error> {
-        from.next_element_seed(Into(self))?.ok_or_else(too_early)
-    }
-}
-
-impl Read<'_> for ResponseMeta {}
-
 /// A request's metadata for people.
 #[derive(Serialize, Deserialize)]
 struct Request<S, N, P, H> {
@@ -309,40 +324,38 @@ struct Request<S, N, P, H> {
     hello: H,
 }
 
+/// In a format for people; in others it is packed.
 impl Serialize for RequestMeta {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if !serializer.is_human_readable() {
-            return match self.pack_short() {
-                Some(bytes) => serializer.serialize_bytes(&bytes),
-                None => serializer.serialize_bytes(&self.pack()),
-            };
-        }
-        let delay = self.delay();
+        let Brief { delay, remaining, sent, is_free, has_waited, .. } = self.brief_now();
         let request = Request {
-            stack: &self.stack,
-            control: &self.control,
-            path: &self.path,
+            stack: self.stack(),
+            control: self.control(),
+            path: self.path(),
             delay,
-            is_free: self.left.is_free,
-            remaining_nanos: self.remaining,
-            has_waited: self.has_waited(delay),
-            sent: self.left.sent,
-            hello: &self.hello,
+            is_free,
+            remaining_nanos: remaining,
+            has_waited,
+            sent,
+            hello: self.hello(),
         };
         request.serialize(serializer)
     }
 }
 
-/// In a format for people; in others it is [read](Read) into where it stands.
+/// The same.
 impl<'de> Deserialize<'de> for RequestMeta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let read = Request::<Stack, Name, CallPath, Option<Box<Hello>>>::deserialize(deserializer)?;
         let Request { stack, control, path, remaining_nanos: remaining, has_waited, hello, .. } =
             read;
         let Request { delay, is_free, sent, .. } = read;
-        let left = Left { at: VirtualTime::default(), delay, is_free, sent };
-        let floor = None;
-        Ok(Self { stack, control, path, left, remaining, has_waited, hello, floor })
+        let caller = stack.top().unwrap_or_default();
+        let brief = Brief { delay, remaining, sent, caller, is_free, has_waited, hash: 0, nth: 0 };
+        let mut meta = Self::default();
+        meta.brief = brief;
+        *meta.more_mut() = More { stack, control, path, hello };
+        Ok(meta)
     }
 }
 
@@ -385,20 +398,24 @@ mod tests {
     use super::*;
 
     fn request(control: Name, hello: Option<Box<Hello>>) -> RequestMeta {
-        let (delay, sent) = (Delay::from_nanos(5), EventNumber(9));
-        RequestMeta {
-            stack: Stack::home(ProcessIndex(7)).call(ProcessIndex(u64::MAX)),
-            control,
-            path: CallPath::root(3).child(1),
-            left: Left { at: VirtualTime::default(), delay, is_free: true, sent },
+        let stack = Stack::home(ProcessIndex(7)).call(ProcessIndex(u64::MAX));
+        let brief = Brief {
+            delay: Delay::from_nanos(5),
             remaining: Remaining(1 << 40),
+            sent: EventNumber(9),
+            caller: ProcessIndex(u64::MAX),
+            hash: 11,
+            nth: 2,
+            is_free: true,
             has_waited: false,
-            hello,
-            floor: None,
-        }
+        };
+        let mut meta = RequestMeta::default();
+        meta.brief = brief;
+        *meta.more_mut() = More { stack, control, path: CallPath::root(3).child(1), hello };
+        meta
     }
 
-    fn requests() -> [RequestMeta; 3] {
+    fn requests() -> [RequestMeta; 4] {
         let name = ProcessName::new("shop").unwrap();
         let connected = EventNumber(2);
         let hello = Some(Box::new(Hello { name, connection: 4, connected, names_had: 0 }));
@@ -406,18 +423,27 @@ mod tests {
         let root = Name::Root { hash: 11, nth: 2, began: None };
         let buy = MethodName::new("Shop.buy").unwrap();
         let calls_on = Name::told(&ProcessName::new("web").unwrap(), &buy, 11, 2);
-        [request(root, None), request(calls_on, None), request(known, hello)]
+        let mut brief = request(root.clone(), None);
+        brief.set_brief(brief.brief);
+        [brief, request(root, None), request(calls_on, None), request(known, hello)]
     }
 
     fn written(meta: &RequestMeta) -> Vec<u8> {
-        bincode::DefaultOptions::new().serialize(meta).unwrap()
+        let options = bincode::DefaultOptions::new();
+        match meta.more() {
+            None => options.serialize(&PackedBrief::of(meta)).unwrap(),
+            Some(more) => options.serialize(&PackedMore(meta, more)).unwrap(),
+        }
     }
 
     /// Into a place where another was.
-    fn read(bytes: &[u8]) -> RequestMeta {
+    fn read(bytes: &[u8], is_brief: bool) -> RequestMeta {
         let [.., mut meta] = requests();
         let mut from = bincode::Deserializer::from_slice(bytes, bincode::DefaultOptions::new());
-        Into(&mut meta).deserialize(&mut from).unwrap();
+        match is_brief {
+            true => ReadBrief(&mut meta).deserialize(&mut from).unwrap(),
+            false => ReadMore(&mut meta).deserialize(&mut from).unwrap(),
+        }
         meta
     }
 
@@ -430,7 +456,7 @@ mod tests {
     fn what_is_written_is_read() {
         for meta in requests() {
             let bytes = written(&meta);
-            assert_eq!(told(&read(&bytes)), told(&meta));
+            assert_eq!(told(&read(&bytes, meta.more().is_none())), told(&meta));
             let read: RequestMeta = serde_json::from_str(&told(&meta)).unwrap();
             assert_eq!(told(&read), told(&meta));
         }
@@ -441,35 +467,37 @@ mod tests {
             sent: EventNumber(6),
             name: ProcessName::new("stock").ok(),
         };
-        assert!(!meta.is_short());
         assert_eq!(ResponseMeta::unpack(&meta.pack()), Some(meta));
     }
 
     #[test]
     fn that_it_has_waited_is_told() {
-        let [mut meta, ..] = requests();
-        assert!(!read(&written(&meta)).has_waited(meta.left.delay));
-        meta.has_waited = true;
-        assert!(read(&written(&meta)).has_waited(meta.left.delay));
-    }
-
-    #[test]
-    fn what_is_short_is_written_alike() {
-        let [mut meta, calls_on, _] = requests();
-        assert!(meta.pack_short().is_none(), "two processes wait for it");
-        (meta.stack, meta.path) = (Stack::home(ProcessIndex(7)), CallPath::root(3));
-        assert_eq!(meta.pack_short().unwrap()[..], meta.pack()[..]);
-        meta.control = calls_on.control;
-        assert!(meta.pack_short().is_none(), "where it began is to be told");
+        for mut meta in requests() {
+            let is_brief = meta.more().is_none();
+            let has_waited =
+                |meta: &RequestMeta| read(&written(meta), is_brief).has_waited(meta.brief.delay);
+            assert!(!has_waited(&meta));
+            meta.brief.has_waited = true;
+            assert!(has_waited(&meta));
+        }
     }
 
     #[test]
     fn what_is_damaged_is_refused() {
-        for meta in requests() {
-            let bytes = meta.pack();
+        let [brief, rest @ ..] = requests();
+        for meta in rest {
+            let bytes = meta.pack(meta.more().unwrap());
             let is_read = |bytes: &[u8]| RequestMeta::default().unpack(bytes).is_some();
             assert!((0..bytes.len()).all(|length| !is_read(&bytes[..length])));
             assert!(!is_read(&[&bytes[..], &[0]].concat()) && is_read(&bytes));
         }
+        let mut bytes = written(&brief);
+        let is_read = |bytes: &[u8]| {
+            let mut from = bincode::Deserializer::from_slice(bytes, bincode::DefaultOptions::new());
+            ReadBrief(&mut RequestMeta::default()).deserialize(&mut from).is_ok()
+        };
+        assert!(is_read(&bytes) && !is_read(&bytes[..bytes.len() - 1]));
+        bytes[1] |= IS_NAMED;
+        assert!(!is_read(&bytes), "what its flags announce is not there");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use ddbx_protocol::{
     CallId, ControlId, Delay, End as Side, EventKind, EventNumber, Gate, RpcEvent,
@@ -14,11 +15,9 @@ use tarpc::ServerError;
 
 use super::handling::Ended;
 use crate::capture;
-use crate::control::{Control, Deadline, Origin, Present, as_control};
-use crate::deadlines::Now;
-use crate::envelope::{ResponseMeta, Timed, Traced, TracedResponse};
+use crate::control::{Control, Origin, Present, as_control};
+use crate::envelope::{ResponseMeta, TracedResponse};
 use crate::methods::Method;
-use crate::pool::Room;
 use crate::process::Process;
 
 const CALLED: &str = "a call brought it here";
@@ -53,7 +52,7 @@ impl Call {
         &self,
         is_from_outside: bool,
         request: &Req,
-    ) -> Deadline {
+    ) -> Option<Instant> {
         let (control, satellite) = (&*self.0, self.0.satellite());
         let args = || capture::args(control.process().controls(), request);
         let seen = || Captured { args: Some(args()), result: None };
@@ -67,9 +66,9 @@ impl Call {
         let arrives = || arrives(control.id(), origin, process, method(control));
         let (passed, _) = satellite.pass(visit, arrival, arrives).await;
         control.went_on(passed);
-        let deadline = control.show_deadline(Now::of(satellite));
+        let shown = control.show_deadline();
         control.is_in();
-        deadline
+        shown
     }
 
     /// Whether its deadline has come. The alarm for that is set when this is first asked.
@@ -155,13 +154,17 @@ impl Call {
         sent: EventNumber,
     ) -> TracedResponse<T> {
         let (control, satellite) = (&self.0, self.satellite());
-        let name = control.was_introduced().then(|| satellite.name());
-        let (is_free, from) = (control.is_free(), satellite.process());
-        let meta = ResponseMeta { delay, is_free, from, sent, name };
+        let (is_free, is_introduced) = (control.is_free(), control.was_introduced());
+        // Who answers is of interest only with the rest.
+        let is_short = !is_free && !is_introduced && sent == EventNumber::default();
+        let meta = || {
+            let name = is_introduced.then(|| satellite.name());
+            ResponseMeta { delay, is_free, from: satellite.process(), sent, name }
+        };
         match outcome {
-            Ok(response) if meta.is_short() => Traced::Timed(Timed { body: response, delay }),
-            Ok(response) => Traced::With(Room::new(meta, response)),
-            Err(error) => Traced::Failed(Box::new((meta, error))),
+            Ok(response) if is_short => TracedResponse::Timed(response, delay),
+            Ok(response) => TracedResponse::said(meta(), response),
+            Err(error) => TracedResponse::Failed(Box::new((meta(), error))),
         }
     }
 }
@@ -178,7 +181,7 @@ async fn or_is_given_up(control: &Control, ends: impl Future<Output = Ended>) ->
 }
 
 fn call_id(control: &Control) -> CallId {
-    CallId { control: control.id(), path: control.call().cloned().expect(CALLED) }
+    CallId { control: control.id(), path: control.call().expect(CALLED) }
 }
 
 #[inline]
@@ -197,7 +200,7 @@ fn returns(control: &Control) -> EventKind {
 /// The same in short.
 #[inline]
 fn note_of_return(control: &Control) -> Note {
-    let path = control.call().cloned().expect(CALLED);
+    let path = control.call().expect(CALLED);
     Note { control: control.who(), path, what: Happens::ReturnSent }
 }
 
@@ -212,7 +215,7 @@ pub(super) fn arrives(
     process: &Process,
     method: &Method,
 ) -> EventKind {
-    let call = CallId { control, path: origin.call().cloned().expect(CALLED) };
+    let call = CallId { control, path: origin.call().expect(CALLED) };
     let (method, sent_as) = (method.name.clone(), origin.departure(process));
     EventKind::CallArrived { call, method, sent_as }
 }
@@ -224,7 +227,7 @@ pub(super) fn note_of_arrival(
     process: &Process,
     method: &'static Method,
 ) -> Note {
-    let path = origin.call().cloned().expect(CALLED);
+    let path = origin.call().expect(CALLED);
     let what = Happens::CallArrived { method: &method.name, sent_as: origin.sent_as() };
     Note { control: origin.who(process, method), path, what }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use tarpc::ServerError;
 
 use super::call::Call;
-use crate::envelope::{Traced, TracedResponse};
+use crate::envelope::TracedResponse;
 
 /// Marks the error with which a wrapped server ends a handler at its deadline.
 const DEADLINE: &str = "ddbx: the deadline has passed in virtual time";
@@ -100,7 +100,7 @@ impl<T: Serialize + 'static, F: Future<Output = Outcome<T>>> Future for Handling
         let mut this = self.project();
         let mut handler = this.handler.as_mut().as_pin_mut().expect("it is polled until its end");
         let Some(call) = this.call else {
-            return handler.poll(context).map(|outcome| outcome.map(Traced::Plain));
+            return handler.poll(context).map(|outcome| outcome.map(TracedResponse::Plain));
         };
         let (outcome, delay, sent) = 'ended: {
             if this.rest.is_none() {
@@ -180,6 +180,6 @@ pub(crate) fn is_deadline(error: &ServerError) -> bool {
     error.detail == DEADLINE
 }
 
-pub(super) fn ended(kind: io::ErrorKind, why: &str) -> ServerError {
+fn ended(kind: io::ErrorKind, why: &str) -> ServerError {
     ServerError::new(kind, why.to_owned())
 }
