@@ -19,8 +19,7 @@ use tarpc::client::{Channel, RpcError};
 use tarpc::{RequestName, ServerError, context};
 
 use crate::connection::Connection;
-use crate::envelope::{RequestMeta, ResponseMeta, TracedRequest, TracedResponse};
-use crate::pool::Slip;
+use crate::envelope::{ResponseMeta, Timed, TracedRequest, TracedResponse};
 use crate::process::Process;
 use crate::server::is_deadline;
 
@@ -112,12 +111,11 @@ where
         request: Req,
     ) -> impl Future<Output = Result<Resp, RpcError>> {
         async move {
-            let mut meta = Slip::used();
-            let (call, has_left) = Call::begin(self, satellite, &mut ctx, &request, &mut meta);
+            let mut request = TracedRequest::new(request);
+            let (call, has_left) = Call::begin(self, satellite, &mut ctx, &mut request);
             if !has_left {
-                return Box::pin(self.leaves(call, ctx, meta, request)).await;
+                return Box::pin(self.leaves(call, ctx, request)).await;
             }
-            let request = TracedRequest { meta, body: request };
             let exchange = pin!(self.channel.call(ctx, request));
             Exchange::new(self, call, exchange).await
         }
@@ -128,12 +126,11 @@ where
         &self,
         mut call: Call<'_>,
         mut ctx: context::Context,
-        mut meta: Slip<RequestMeta>,
-        request: Req,
+        mut request: TracedRequest<Req>,
     ) -> Result<Resp, RpcError> {
-        call.leaves(self.process.controls(), &mut ctx, &request).await;
-        call.who.write(&mut meta, self.connection.hello(call.who.satellite));
-        let request = TracedRequest { meta, body: request };
+        let (meta, body) = request.parts_mut();
+        call.leaves(self.process.controls(), &mut ctx, body).await;
+        call.who.write(meta, self.connection.hello(call.who.satellite));
         match call.who.satellite.is_replay() {
             true => {
                 let exchange = pin!(self.exchange_in_replay(&call.who, ctx, request));
@@ -160,9 +157,9 @@ where
         self.connection.answered(&response);
         let (said, outcome) = match response {
             Ok(TracedResponse::Plain(body)) => (Said::Nothing, Ok(body)),
-            Ok(TracedResponse::Timed(body, delay)) => (Said::Delay(delay), Ok(body)),
-            Ok(TracedResponse::With(body, mut meta)) => {
-                (Said::All(mem::take(&mut *meta)), Ok(body))
+            Ok(TracedResponse::Timed(Timed { body, delay })) => (Said::Delay(delay), Ok(body)),
+            Ok(TracedResponse::With(mut room)) => {
+                (Said::All(mem::take(room.meta_mut())), Ok(room.take_body()))
             }
             Ok(TracedResponse::Failed(failure)) => {
                 let (meta, error) = *failure;
@@ -242,8 +239,7 @@ where
                 Calling::InSession { future: self.call_in_session(satellite, ctx, request) }
             }
             None => {
-                let request = TracedRequest { meta: Slip::NONE, body: request };
-                let exchange = self.channel.call(ctx, request);
+                let exchange = self.channel.call(ctx, TracedRequest::plain(request));
                 Calling::Plain { client: self, exchange }
             }
         }

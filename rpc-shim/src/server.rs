@@ -16,7 +16,6 @@ use crate::control::{Comes, Control, Home, Newcomer};
 use crate::deadlines::Came;
 use crate::envelope::{Hello, RequestMeta, TracedRequest, TracedResponse};
 use crate::naming::Name;
-use crate::pool::Slip;
 use crate::process::Process;
 use crate::seats::Key;
 
@@ -58,11 +57,12 @@ where
                 ctx.deadline = shown.unwrap_or(ctx.deadline);
                 Handling::of(arrived.call, service.serve(ctx, request)).await
             }
-            Later::InOrder(process, mut meta, request) => {
+            Later::InOrder(process, mut request) => {
                 let satellite = process.satellite().expect(IN_SESSION).clone();
                 let arrives = async move {
-                    let arrived = Self::arrives(process, &ctx, meta.place(), &request);
-                    let call = Later::Arrived(arrived, request);
+                    let body = request.take_body();
+                    let arrived = Self::arrives(process, &ctx, request.meta_mut(), &body);
+                    let call = Later::Arrived(arrived, body);
                     Box::pin(Self::serve_later(service, ctx, call)).await
                 };
                 satellite.run(pin!(arrives)).await
@@ -173,11 +173,11 @@ struct Waits {
 }
 
 /// A call that does not come in at once.
-enum Later<Req> {
+enum Later<Req: 'static> {
     /// It waits until it may.
     Arrived(Arrived, Req),
     /// Others wait while it runs.
-    InOrder(Process, Slip<RequestMeta>, Req),
+    InOrder(Process, TracedRequest<Req>),
 }
 
 const IN_SESSION: &str = "only a process of a session comes here";
@@ -195,14 +195,14 @@ where
     fn serve(
         self,
         mut ctx: context::Context,
-        request: Self::Req,
+        mut request: Self::Req,
     ) -> impl Future<Output = Result<Self::Resp, ServerError>> {
         let Self { service, process } = self;
-        let TracedRequest { mut meta, body } = request;
         let later = match process.satellite().map(Handle::is_in_order) {
-            Some(true) => Later::InOrder(process, meta, body),
+            Some(true) => Later::InOrder(process, request),
             Some(false) => {
-                let arrived = Self::arrives(process, &ctx, meta.place(), &body);
+                let body = request.take_body();
+                let arrived = Self::arrives(process, &ctx, request.meta_mut(), &body);
                 match arrived.waits {
                     None => {
                         // The handler sees the deadline that it would have seen.
@@ -215,10 +215,10 @@ where
             }
             None => {
                 // A client in a session has told tarpc another deadline than its own.
-                let remaining = meta.get().map(|meta| meta.brief.remaining);
+                let remaining = request.meta_mut().map(|meta| meta.brief.remaining);
                 let due = remaining.and_then(|left| Instant::now().checked_add(left.length()));
                 ctx.deadline = due.unwrap_or(ctx.deadline);
-                return Either::Left(Handling::plain(service.serve(ctx, body)));
+                return Either::Left(Handling::plain(service.serve(ctx, request.take_body())));
             }
         };
         Either::Right(Box::pin(Self::serve_later(service, ctx, later)))

@@ -22,7 +22,7 @@ use super::{Answer, Client, Said};
 use crate::capture;
 use crate::control::Control;
 use crate::controls::Controls;
-use crate::envelope::{Brief, FIRST, Hello, RequestMeta};
+use crate::envelope::{Brief, FIRST, Hello, RequestMeta, TracedRequest};
 use crate::methods::{self, Method};
 use crate::naming::{self, Name};
 
@@ -81,9 +81,9 @@ impl<'a> Call<'a> {
         client: &Client<Req, Resp>,
         satellite: &'a Handle,
         ctx: &mut context::Context,
-        request: &Req,
-        meta: &mut RequestMeta,
+        request: &mut TracedRequest<Req>,
     ) -> (Self, bool) {
+        let (meta, request) = request.parts_mut();
         let now = satellite.now();
         let shows = satellite.at(ctx.deadline);
         let caller = Control::of_call(&client.process, ctx);

@@ -14,7 +14,7 @@ use tarpc::client::RpcError;
 use super::call::Call;
 use super::{Answer, Client, Said};
 use crate::capture;
-use crate::envelope::TracedResponse;
+use crate::envelope::{Timed, TracedResponse};
 
 /// What a call comes to.
 type Outcome<Resp> = Result<Resp, RpcError>;
@@ -82,7 +82,7 @@ where
         if rest.is_none() {
             match exchange.as_mut().poll(context) {
                 // Nearly all, and not moved about.
-                Poll::Ready(Ok(TracedResponse::Timed(body, delay)))
+                Poll::Ready(Ok(TracedResponse::Timed(Timed { body, delay })))
                     if client.connection.is_answered() =>
                 {
                     let passed = call.who.is_back_after(delay);

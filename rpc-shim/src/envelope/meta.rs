@@ -1,9 +1,7 @@
 //! What the debugger adds to messages. On the wire it is [packed](super::packed).
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::fmt;
-use std::thread::LocalKey;
 
 use ddbx_protocol::{CallPath, Delay, EventNumber, ProcessIndex, ProcessName, Stack, VirtualTime};
 use ddbx_satellite::driver::Floor;
@@ -11,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::deadlines::Remaining;
 use crate::naming::Name;
-use crate::pool::{Pooled, Slips};
 
 /// What travels with a request.
 #[derive(Clone, Default)]
@@ -21,10 +18,22 @@ pub struct RequestMeta {
     pub(crate) left_at: VirtualTime,
     /// How far its caller's process is behind; unknown over a wire.
     pub(crate) floor: Option<Floor>,
-    /// Whether there is no more to say.
-    is_brief: bool,
-    /// Otherwise that. It stays in the room.
+    /// How much is said.
+    says: Says,
+    /// It stays in the room.
     more: Box<More>,
+}
+
+/// How much is said of a request.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Says {
+    /// Nothing: there is no session.
+    #[default]
+    Nothing,
+    /// What every request says.
+    Brief,
+    /// More than that.
+    More,
 }
 
 /// What every request says; and of most there is nothing else to be said: a control from outside
@@ -74,23 +83,35 @@ impl Default for More {
 pub(crate) const FIRST: u32 = 1;
 
 impl RequestMeta {
+    /// Says nothing.
+    #[inline]
+    pub(crate) fn set_nothing(&mut self) {
+        self.says = Says::Nothing;
+    }
+
+    /// Whether it says anything.
+    #[inline]
+    pub(crate) fn says_anything(&self) -> bool {
+        self.says != Says::Nothing
+    }
+
     /// Says no more than this.
     #[inline]
     pub(crate) fn set_brief(&mut self, brief: Brief) {
-        (self.brief, self.is_brief) = (brief, true);
+        (self.brief, self.says) = (brief, Says::Brief);
     }
 
     /// Says more than that, which is to be written.
     #[inline]
     pub(crate) fn more_mut(&mut self) -> &mut More {
-        self.is_brief = false;
+        self.says = Says::More;
         &mut self.more
     }
 
     /// What is said besides.
     #[inline]
     pub(crate) fn more(&self) -> Option<&More> {
-        if self.is_brief { None } else { Some(&self.more) }
+        if self.says == Says::More { Some(&self.more) } else { None }
     }
 
     /// The delay of the strand. A request that leaves its caller may still wait in tarpc's own
@@ -149,25 +170,6 @@ impl RequestMeta {
 impl fmt::Debug for RequestMeta {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {} after {:?}", self.control(), self.path(), self.delay())
-    }
-}
-
-thread_local! {
-    static REQUESTS: Slips<RequestMeta> = const { RefCell::new(Vec::new()) };
-    static RESPONSES: Slips<ResponseMeta> = const { RefCell::new(Vec::new()) };
-}
-
-impl Pooled for RequestMeta {
-    #[inline]
-    fn slips() -> &'static LocalKey<Slips<Self>> {
-        &REQUESTS
-    }
-}
-
-impl Pooled for ResponseMeta {
-    #[inline]
-    fn slips() -> &'static LocalKey<Slips<Self>> {
-        &RESPONSES
     }
 }
 

@@ -162,7 +162,7 @@ impl Call {
             ResponseMeta { delay, is_free, from: satellite.process(), sent, name }
         };
         match outcome {
-            Ok(response) if is_short => TracedResponse::Timed(response, delay),
+            Ok(response) if is_short => TracedResponse::timed(response, delay),
             Ok(response) => TracedResponse::said(meta(), response),
             Err(error) => TracedResponse::Failed(Box::new((meta(), error))),
         }
