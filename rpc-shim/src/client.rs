@@ -108,13 +108,12 @@ where
         &self,
         satellite: &Handle,
         mut ctx: context::Context,
-        request: Req,
+        mut request: TracedRequest<Req>,
     ) -> impl Future<Output = Result<Resp, RpcError>> {
         async move {
-            let mut request = TracedRequest::new(request);
             let (call, has_left) = Call::begin(self, satellite, &mut ctx, &mut request);
             if !has_left {
-                return Box::pin(self.leaves(call, ctx, request)).await;
+                return self.leaves(call, ctx, request).await;
             }
             let exchange = pin!(self.channel.call(ctx, request));
             Exchange::new(self, call, exchange).await
@@ -122,25 +121,28 @@ where
     }
 
     /// It leaves when it may.
-    async fn leaves(
-        &self,
-        mut call: Call<'_>,
+    #[cold]
+    fn leaves<'a>(
+        &'a self,
+        mut call: Call<'a>,
         mut ctx: context::Context,
         mut request: TracedRequest<Req>,
-    ) -> Result<Resp, RpcError> {
-        let (meta, body) = request.parts_mut();
-        call.leaves(self.process.controls(), &mut ctx, body).await;
-        call.who.write(meta, self.connection.hello(call.who.satellite));
-        match call.who.satellite.is_replay() {
-            true => {
-                let exchange = pin!(self.exchange_in_replay(&call.who, ctx, request));
-                Exchange::in_replay(self, call, exchange).await
+    ) -> Pin<Box<impl Future<Output = Result<Resp, RpcError>> + use<'a, Req, Resp>>> {
+        Box::pin(async move {
+            let (meta, body) = request.parts_mut();
+            call.leaves(self.process.controls(), &mut ctx, body).await;
+            call.who.write_late(meta, self.connection.hello(call.who.satellite));
+            match call.who.satellite.is_replay() {
+                true => {
+                    let exchange = pin!(self.exchange_in_replay(&call.who, ctx, request));
+                    Exchange::in_replay(self, call, exchange).await
+                }
+                false => {
+                    let exchange = pin!(self.channel.call(ctx, request));
+                    Exchange::new(self, call, exchange).await
+                }
             }
-            false => {
-                let exchange = pin!(self.channel.call(ctx, request));
-                Exchange::new(self, call, exchange).await
-            }
-        }
+        })
     }
 
     /// It is back, which is this event.
@@ -236,6 +238,7 @@ where
     ) -> impl Future<Output = Result<Resp, RpcError>> {
         match self.process.satellite() {
             Some(satellite) => {
+                let request = TracedRequest::new(request);
                 Calling::InSession { future: self.call_in_session(satellite, ctx, request) }
             }
             None => {

@@ -30,7 +30,7 @@ const WITH_META: u8 = 254;
 const USUAL: u8 = 253;
 
 // What comes after `WITH_META`. (Smaller numbers were these while they meant something else.)
-const MESSAGE: u8 = 8;
+const MESSAGE: u8 = 9;
 const FAILURE: u8 = 3;
 const TIMED: u8 = 4;
 

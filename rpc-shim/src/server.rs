@@ -30,7 +30,8 @@ pub(crate) use handling::is_deadline;
 #[derive(Clone)]
 pub struct Server<S> {
     service: S,
-    process: Process,
+    /// None without a session: it is cloned for every call.
+    process: Option<Process>,
 }
 
 impl<S: Serve> Server<S>
@@ -39,6 +40,7 @@ where
     S::Resp: Serialize + 'static,
 {
     pub(crate) fn new(service: S, process: Process) -> Self {
+        let process = process.satellite().is_some().then_some(process);
         Self { service, process }
     }
 
@@ -198,9 +200,17 @@ where
         mut request: Self::Req,
     ) -> impl Future<Output = Result<Self::Resp, ServerError>> {
         let Self { service, process } = self;
-        let later = match process.satellite().map(Handle::is_in_order) {
-            Some(true) => Later::InOrder(process, request),
-            Some(false) => {
+        let Some(process) = process else {
+            // A client in a session has told tarpc another deadline than its own.
+            let remaining = request.meta_mut().map(|meta| meta.brief.remaining);
+            let due = remaining.and_then(|left| Instant::now().checked_add(left.length()));
+            ctx.deadline = due.unwrap_or(ctx.deadline);
+            return Either::Left(Handling::plain(service.serve(ctx, request.take_body())));
+        };
+        let is_in_order = process.satellite().is_some_and(Handle::is_in_order);
+        let later = match is_in_order {
+            true => Later::InOrder(process, request),
+            false => {
                 let body = request.take_body();
                 let arrived = Self::arrives(process, &ctx, request.meta_mut(), &body);
                 match arrived.waits {
@@ -212,13 +222,6 @@ where
                     }
                     Some(_) => Later::Arrived(arrived, body),
                 }
-            }
-            None => {
-                // A client in a session has told tarpc another deadline than its own.
-                let remaining = request.meta_mut().map(|meta| meta.brief.remaining);
-                let due = remaining.and_then(|left| Instant::now().checked_add(left.length()));
-                ctx.deadline = due.unwrap_or(ctx.deadline);
-                return Either::Left(Handling::plain(service.serve(ctx, request.take_body())));
             }
         };
         Either::Right(Box::pin(Self::serve_later(service, ctx, later)))

@@ -118,7 +118,7 @@ impl<'a> Call<'a> {
             }
             None => controls.nth_root(has_course, method, hash),
         };
-        own.brief = Brief {
+        let brief = Brief {
             delay,
             remaining,
             sent: EventNumber::default(),
@@ -128,6 +128,7 @@ impl<'a> Call<'a> {
             is_free: caller.as_ref().is_some_and(|caller| caller.control.is_free()),
             has_waited: false,
         };
+        own.brief = brief;
         own.left_at = now - delay;
         own.method = method;
         own.content = content;
@@ -147,7 +148,8 @@ impl<'a> Call<'a> {
         let sent = open.and_then(|open| satellite.pass_open(open, || now, note));
         if let Some(sent) = sent {
             who.edit().brief.sent = sent;
-            who.write(meta, client.connection.hello(satellite));
+            let hello = client.connection.hello(satellite);
+            who.write(meta, (Brief { sent, ..brief }, now - delay), hello);
         }
         (Self { who, args: None, is_over: false }, sent.is_some())
     }
@@ -329,21 +331,26 @@ impl Who<'_> {
         self.own().introduced
     }
 
-    /// Writes what its request takes along.
+    /// Writes what its request takes along. (It is told what it knows: to read what has just
+    /// been written in smaller pieces is to wait for it.)
     #[inline]
-    pub(super) fn write(&mut self, meta: &mut RequestMeta, hello: Option<Box<Hello>>) {
-        let Own { brief, left_at, name, .. } = self.own();
-        meta.left_at = *left_at;
+    fn write(
+        &mut self,
+        meta: &mut RequestMeta,
+        (brief, left_at): (Brief, VirtualTime),
+        hello: Option<Box<Hello>>,
+    ) {
+        meta.left_at = left_at;
         meta.floor = Some(self.satellite.floor_alone());
-        match (&self.control, name, hello) {
-            (None, None, None) => meta.set_brief(*brief),
-            (.., hello) => self.write_more(meta, hello),
+        match (&self.control, &self.own().name, hello) {
+            (None, None, None) => meta.set_brief(brief),
+            (.., hello) => self.write_more(meta, brief, hello),
         }
     }
 
-    fn write_more(&mut self, meta: &mut RequestMeta, hello: Option<Box<Hello>>) {
-        let Own { brief, name, .. } = self.own();
-        meta.brief = *brief;
+    fn write_more(&mut self, meta: &mut RequestMeta, brief: Brief, hello: Option<Box<Hello>>) {
+        let name = &self.own().name;
+        meta.brief = brief;
         let more = meta.more_mut();
         match (&self.control, name) {
             (Some(control), _) => {
@@ -412,6 +419,12 @@ impl Who<'_> {
     /// It comes back to its caller.
     fn visit(&self, Passed { delay, is_free }: Passed) -> Visit<'_> {
         Visit { who: self, delay: Some(delay), is_free, inside: None }
+    }
+
+    /// Writes what the request of one takes along that has left when it might.
+    pub(super) fn write_late(&mut self, meta: &mut RequestMeta, hello: Option<Box<Hello>>) {
+        let Own { brief, left_at, .. } = *self.own();
+        self.write(meta, (brief, left_at), hello);
     }
 
     /// When its deadline passes, if nothing is held.

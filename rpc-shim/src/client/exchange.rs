@@ -66,6 +66,25 @@ where
         let rest = Some(Rest::of(&call));
         Self { client, call, exchange, rest }
     }
+
+    /// A response of which there is more to say than its delay, or an error: what the call comes
+    /// to, unless it must wait for that.
+    #[inline(never)]
+    fn is_back(
+        client: &Client<Req, Resp>,
+        call: &mut Call<'a>,
+        rest: &mut Option<Box<Rest<'a, Resp>>>,
+        response: Outcome<TracedResponse<Resp>>,
+    ) -> Option<Outcome<Resp>> {
+        let answer = client.meet(call, response);
+        let passed = call.who.is_back_with(&answer);
+        if call.is_back_at_once(passed, || answer.sent_as()) {
+            call.is_over(passed);
+            return Some(answer.outcome);
+        }
+        rest.insert(Rest::of(call)).comes_back(client, call, answer);
+        None
+    }
 }
 
 impl<Req, Resp, F> Future for Exchange<'_, Req, Resp, F>
@@ -94,13 +113,9 @@ where
                     rest.insert(Rest::of(call)).comes_back(client, call, answer);
                 }
                 Poll::Ready(response) => {
-                    let answer = client.meet(call, response);
-                    let passed = call.who.is_back_with(&answer);
-                    if call.is_back_at_once(passed, || answer.sent_as()) {
-                        call.is_over(passed);
-                        return Poll::Ready(answer.outcome);
+                    if let Some(outcome) = Self::is_back(client, call, rest, response) {
+                        return Poll::Ready(outcome);
                     }
-                    rest.insert(Rest::of(call)).comes_back(client, call, answer);
                 }
                 Poll::Pending => ready!(call.who.poll_alarm(context)),
             }
@@ -113,10 +128,12 @@ where
 }
 
 impl<'a, Resp: Serialize + Send + 'static> Rest<'a, Resp> {
+    #[cold]
     fn of(call: &Call<'a>) -> Box<Self> {
         Box::new(Self { back: None, expires: call.expires() })
     }
 
+    #[cold]
     fn comes_back<Req>(&mut self, client: &Client<Req, Resp>, call: &Call<'a>, answer: Answer<Resp>)
     where
         Req: RequestName + Serialize + Send + 'static,
@@ -129,6 +146,7 @@ impl<'a, Resp: Serialize + Send + 'static> Rest<'a, Resp> {
 
     /// The response comes back, or the deadline passes. What happens at the same time happens
     /// in this order.
+    #[cold]
     fn poll<Req, F>(
         &mut self,
         (client, call): (&Client<Req, Resp>, &Call<'a>),

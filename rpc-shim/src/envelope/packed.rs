@@ -27,48 +27,56 @@ const IS_NAMED: u8 = 4;
 const HAS_WAITED: u8 = 8;
 /// A control without a name that has called on: where and with what it began is said.
 const CALLS_ON: u8 = 16;
+/// A request that comes with a delay, or whose departure was noted.
+const IS_LONG: u8 = 32;
 
 /// What is wrong with bytes that are no metadata.
 const DAMAGED: &str = "what ddbx adds to a message is damaged, or of another version of ddbx";
 
-/// What every request has, in bytes.
+/// What every request has at the most, in bytes; most are shorter.
 const BRIEF: usize = 45;
 
 /// What every response has.
 const RESPONSE: usize = 25;
 
 impl Brief {
-    /// With these flags besides.
+    /// With these flags besides. Nearly all have no delay, and their departures were not noted:
+    /// then neither is written.
     #[inline]
-    fn pack(&self, flags: u8) -> [u8; BRIEF] {
+    fn pack(&self, flags: u8) -> Fixed<BRIEF> {
         let mut fixed = Fixed::default();
+        let is_long = self.delay != Delay::ZERO || self.sent != EventNumber::default();
         let own = flag(self.is_free, IS_FREE) | flag(self.has_waited, HAS_WAITED);
-        fixed.put([own | flags]);
-        fixed.put(self.delay.as_nanos().to_le_bytes());
+        fixed.put([own | flag(is_long, IS_LONG) | flags]);
         fixed.put(self.remaining.0.to_le_bytes());
-        fixed.put(self.sent.0.to_le_bytes());
         fixed.put(self.caller.0.to_le_bytes());
         fixed.put(self.hash.to_le_bytes());
         fixed.put(self.nth.to_le_bytes());
-        fixed.bytes
+        if is_long {
+            fixed.put(self.delay.as_nanos().to_le_bytes());
+            fixed.put(self.sent.0.to_le_bytes());
+        }
+        fixed
     }
 
     /// And these flags.
     #[inline]
-    fn unpack(bytes: &[u8; BRIEF]) -> Option<(Self, u8)> {
-        let mut from = Unpacked(bytes);
+    fn unpack(from: &mut Unpacked<'_>) -> Option<(Self, u8)> {
         let [flags] = from.take()?;
-        let brief = Self {
-            delay: Delay::from_nanos(from.number()?),
+        let mut brief = Self {
             remaining: Remaining(from.number()?),
-            sent: EventNumber(from.number()?),
             caller: ProcessIndex(from.number()?),
             hash: from.number()?,
             nth: u32::from_le_bytes(from.take()?),
             is_free: flags & IS_FREE != 0,
             has_waited: flags & HAS_WAITED != 0,
+            ..Self::default()
         };
-        Some((brief, flags & !(IS_FREE | HAS_WAITED)))
+        if flags & IS_LONG != 0 {
+            brief.delay = Delay::from_nanos(from.number()?);
+            brief.sent = EventNumber(from.number()?);
+        }
+        Some((brief, flags & !(IS_FREE | HAS_WAITED | IS_LONG)))
     }
 }
 
@@ -88,7 +96,7 @@ impl RequestMeta {
         };
         let brief = Brief { hash, nth, ..self.brief_now() };
         let flags = who | flag(more.hello.is_some(), INTRODUCES);
-        let mut bytes = Bytes::from_slice(&brief.pack(flags));
+        let mut bytes = Bytes::from_slice(brief.pack(flags).bytes());
         let (stack, path) = (&more.stack.0, more.path.numbers());
         // Neither can be longer than this.
         bytes.extend_from_slice(&(stack.len() as u16).to_le_bytes());
@@ -113,7 +121,7 @@ impl RequestMeta {
 
     fn unpack(&mut self, bytes: &[u8]) -> Option<()> {
         let mut from = Unpacked(bytes);
-        let (brief, flags) = Brief::unpack(&from.take()?)?;
+        let (brief, flags) = Brief::unpack(&mut from)?;
         (self.brief, self.floor) = (brief, None);
         let [stack, path] = [from.take()?, from.take()?].map(u16::from_le_bytes).map(usize::from);
         if stack > STACK_MAX + 1 || path > CallPath::DEPTH_MAX {
@@ -159,7 +167,7 @@ impl RequestMeta {
 }
 
 /// What a request says of which there is no more to say.
-pub(super) struct PackedBrief([u8; BRIEF]);
+pub(super) struct PackedBrief(Fixed<BRIEF>);
 
 impl PackedBrief {
     #[inline]
@@ -171,7 +179,7 @@ impl PackedBrief {
 impl Serialize for PackedBrief {
     #[inline]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.0)
+        serializer.serialize_bytes(self.0.bytes())
     }
 }
 
@@ -193,10 +201,11 @@ impl<'de> DeserializeSeed<'de> for ReadBrief<'_> {
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_bytes(Packed(|bytes: &[u8]| {
-            let (brief, 0) = Brief::unpack(bytes.try_into().ok()?)? else { return None };
+            let mut from = Unpacked(bytes);
+            let (brief, 0) = Brief::unpack(&mut from)? else { return None };
             self.0.set_brief(brief);
             self.0.floor = None;
-            Some(())
+            from.0.is_empty().then_some(())
         }))
     }
 }
@@ -219,7 +228,7 @@ impl ResponseMeta {
         fixed.put(self.delay.as_nanos().to_le_bytes());
         fixed.put(self.from.0.to_le_bytes());
         fixed.put(self.sent.0.to_le_bytes());
-        let mut bytes = Bytes::from_slice(&fixed.bytes);
+        let mut bytes = Bytes::from_slice(fixed.bytes());
         self.name.iter().for_each(|name| put_text(&mut bytes, name.as_str()));
         bytes
     }
@@ -252,22 +261,28 @@ fn put_text(bytes: &mut Bytes, text: &str) {
 }
 
 /// The part that every message has, which is put together in one place.
-struct Fixed<const LENGTH: usize> {
-    bytes: [u8; LENGTH],
+struct Fixed<const MAX: usize> {
+    room: [u8; MAX],
     filled: usize,
 }
 
-impl<const LENGTH: usize> Default for Fixed<LENGTH> {
+impl<const MAX: usize> Default for Fixed<MAX> {
+    #[inline]
     fn default() -> Self {
-        Self { bytes: [0; LENGTH], filled: 0 }
+        Self { room: [0; MAX], filled: 0 }
     }
 }
 
-impl<const LENGTH: usize> Fixed<LENGTH> {
+impl<const MAX: usize> Fixed<MAX> {
     #[inline]
     fn put<const N: usize>(&mut self, bytes: [u8; N]) {
-        self.bytes[self.filled..self.filled + N].copy_from_slice(&bytes);
+        self.room[self.filled..self.filled + N].copy_from_slice(&bytes);
         self.filled += N;
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        &self.room[..self.filled]
     }
 }
 
@@ -415,7 +430,7 @@ mod tests {
         meta
     }
 
-    fn requests() -> [RequestMeta; 4] {
+    fn requests() -> [RequestMeta; 5] {
         let name = ProcessName::new("shop").unwrap();
         let connected = EventNumber(2);
         let hello = Some(Box::new(Hello { name, connection: 4, connected, names_had: 0 }));
@@ -423,9 +438,16 @@ mod tests {
         let root = Name::Root { hash: 11, nth: 2, began: None };
         let buy = MethodName::new("Shop.buy").unwrap();
         let calls_on = Name::told(&ProcessName::new("web").unwrap(), &buy, 11, 2);
-        let mut brief = request(root.clone(), None);
-        brief.set_brief(brief.brief);
-        [brief, request(root, None), request(calls_on, None), request(known, hello)]
+        let brief = |brief: Brief| {
+            let mut meta = RequestMeta::default();
+            meta.set_brief(brief);
+            meta
+        };
+        let long = request(root.clone(), None).brief;
+        let short = Brief { delay: Delay::ZERO, sent: EventNumber(0), ..long };
+        let rest = [request(root, None), request(calls_on, None), request(known, hello)];
+        let [root, calls_on, known] = rest;
+        [brief(short), brief(long), root, calls_on, known]
     }
 
     fn written(meta: &RequestMeta) -> Vec<u8> {
@@ -484,20 +506,26 @@ mod tests {
 
     #[test]
     fn what_is_damaged_is_refused() {
-        let [brief, rest @ ..] = requests();
+        let [short, long, rest @ ..] = requests();
         for meta in rest {
             let bytes = meta.pack(meta.more().unwrap());
             let is_read = |bytes: &[u8]| RequestMeta::default().unpack(bytes).is_some();
             assert!((0..bytes.len()).all(|length| !is_read(&bytes[..length])));
             assert!(!is_read(&[&bytes[..], &[0]].concat()) && is_read(&bytes));
         }
-        let mut bytes = written(&brief);
-        let is_read = |bytes: &[u8]| {
-            let mut from = bincode::Deserializer::from_slice(bytes, bincode::DefaultOptions::new());
-            ReadBrief(&mut RequestMeta::default()).deserialize(&mut from).is_ok()
-        };
-        assert!(is_read(&bytes) && !is_read(&bytes[..bytes.len() - 1]));
-        bytes[1] |= IS_NAMED;
-        assert!(!is_read(&bytes), "what its flags announce is not there");
+        for (meta, length) in [(short, 29), (long, BRIEF)] {
+            let mut bytes = written(&meta);
+            let is_read = |bytes: &[u8]| {
+                let options = bincode::DefaultOptions::new();
+                let mut from = bincode::Deserializer::from_slice(bytes, options);
+                ReadBrief(&mut RequestMeta::default()).deserialize(&mut from).is_ok()
+            };
+            assert_eq!(bytes.len(), 1 + length);
+            assert!(is_read(&bytes) && !is_read(&bytes[..bytes.len() - 1]));
+            bytes[1] ^= IS_LONG;
+            assert!(!is_read(&bytes), "it is longer or shorter than it says");
+            bytes[1] ^= IS_LONG | IS_NAMED;
+            assert!(!is_read(&bytes), "what its flags announce is not there");
+        }
     }
 }

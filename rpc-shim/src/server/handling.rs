@@ -124,11 +124,13 @@ impl<T: Serialize + 'static, F: Future<Output = Outcome<T>>> Future for Handling
 }
 
 impl<T: Serialize + 'static> Rest<T> {
+    #[cold]
     fn of(call: &Call) -> Box<Self> {
         let otherwise = call.expires();
         Box::new(Self { leaving: None, otherwise, is_too_late: false })
     }
 
+    #[cold]
     fn leave(&mut self, call: &Call, outcome: Outcome<T>) {
         let leaves = call.leaves(&outcome);
         self.leaving = Some(Leaving { outcome, leaves });
@@ -136,6 +138,7 @@ impl<T: Serialize + 'static> Rest<T> {
 
     /// The handler comes to its end and its response leaves, or something else ends it. What
     /// happens at the same time happens in this order.
+    #[cold]
     fn poll<F: Future<Output = Outcome<T>>>(
         &mut self,
         call: &mut Call,

@@ -22,9 +22,9 @@ pub(super) const BINCODE: Decoder = Decoder::new(
 )
 .worst(|| {
     // Bytes without end, claimed and real; the same of the processes of a stack among them.
-    let claim = [&[254, 8, 253][..], &u64::MAX.to_le_bytes()].concat();
-    let real = [&[254, 8, 252][..], &(8u32 << 20).to_le_bytes(), &vec![1; 8 << 20]].concat();
-    let stack = [&[254, 8, 252][..], &(8u32 << 20).to_le_bytes(), &vec![255; 8 << 20]].concat();
+    let claim = [&[254, 9, 253][..], &u64::MAX.to_le_bytes()].concat();
+    let real = [&[254, 9, 252][..], &(8u32 << 20).to_le_bytes(), &vec![1; 8 << 20]].concat();
+    let stack = [&[254, 9, 252][..], &(8u32 << 20).to_le_bytes(), &vec![255; 8 << 20]].concat();
     vec![claim, real, stack]
 });
 
