@@ -38,6 +38,7 @@ pub use fragments::stands;
 pub use in_turn::{Abroad, InTurn};
 pub use inbox::{Inbox, Send as SendToCentral};
 pub use pass::{Arrival, Captured, Open, Passed, Somebody, Step, Visit};
+pub(crate) use replay::Replay;
 pub use timers::{Armed, TimerOf};
 
 /// How long the thread sleeps when there is nothing to wait for: then it looks

@@ -5,12 +5,12 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use ddbx_protocol::Progress;
 use ddbx_protocol::control::ReplayView;
 
-use crate::driver::Inbox;
+use crate::driver::Replay;
 
 /// Where a process says its last word.
 #[derive(Clone, Debug)]
@@ -23,8 +23,9 @@ pub struct LastWords {
     pub start: u32,
 }
 
-/// All processes of this program that have one to say, for its end.
-static ALL: Mutex<Vec<Inbox>> = Mutex::new(Vec::new());
+/// All replays of this program, for its end. They are kept until then: a satellite may be dropped
+/// by a thread of its own, which would not come to say anything any more.
+static ALL: Mutex<Vec<Arc<Replay>>> = Mutex::new(Vec::new());
 
 impl LastWords {
     /// Says it.
@@ -38,19 +39,18 @@ impl LastWords {
     }
 }
 
-/// This one says its last word when the program ends, if it is still there: a program may end
-/// without dropping anything.
-pub(crate) fn at_the_end(satellite: Inbox) {
+/// This one says its last word when the program ends, whether or not it has said one before.
+pub(crate) fn at_the_end(replay: Arc<Replay>) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         shutdown_hooks::add_shutdown_hook(say_all);
     });
-    ALL.lock().unwrap_or_else(PoisonError::into_inner).push(satellite);
+    ALL.lock().unwrap_or_else(PoisonError::into_inner).push(replay);
 }
 
 extern "C" fn say_all() {
     let all = std::mem::take(&mut *ALL.lock().unwrap_or_else(PoisonError::into_inner));
-    all.iter().for_each(Inbox::say_last_word);
+    all.iter().for_each(|replay| replay.say_last_word());
 }
 
 #[cfg(test)]

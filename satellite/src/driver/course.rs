@@ -1,6 +1,7 @@
 //! What else concerns the course of events in a process: they are recorded, they are
 //! shaken, or they follow a recording.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ddbx_protocol::{
@@ -96,9 +97,18 @@ impl Running {
 pub(super) struct Running {
     pub(super) recorder: Option<Recorder>,
     pub(super) perturbation: Option<Perturbation>,
-    pub(super) replay: Option<Replay>,
+    pub(super) replay: Option<Arc<Replay>>,
     pub(super) baton: Option<Baton>,
     pub(super) keeps_payloads: bool,
+}
+
+/// The satellite is not needed any more; the program may go on.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(replay) = &self.replay {
+            replay.say_last_word();
+        }
+    }
 }
 
 impl Handle {
@@ -106,10 +116,14 @@ impl Handle {
     pub fn follow(&self, course: Course) {
         let Course { recorder, perturbation, script, last_words, is_exact, keeps_payloads } =
             course;
-        if script.is_some() && last_words.is_some() {
-            last_words::at_the_end(self.inbox());
-        }
-        let replay = script.map(|script| Replay::new(script, last_words, self.0.wake.clone()));
+        let has_last_words = last_words.is_some();
+        let replay = script.map(|script| {
+            let replay = Arc::new(Replay::new(script, last_words, self.0.wake.clone()));
+            if has_last_words {
+                last_words::at_the_end(replay.clone());
+            }
+            replay
+        });
         let baton = is_exact.then(Baton::default);
         let keeps_payloads = keeps_payloads && recorder.is_some() && replay.is_none();
         let course = Running { recorder, perturbation, replay, baton, keeps_payloads };
@@ -139,7 +153,7 @@ impl Handle {
 
     #[inline]
     pub(super) fn replay(&self) -> Option<&Replay> {
-        self.0.course.get()?.replay.as_ref()
+        self.0.course.get()?.replay.as_deref()
     }
 
     /// Whether what is said is recorded too.

@@ -119,13 +119,6 @@ impl Inbox {
         self.handle()?.0.report.names(known)
     }
 
-    /// The process ends: says how far a replay has come with it.
-    pub(crate) fn say_last_word(&self) {
-        if let Some(replay) = self.handle().as_ref().and_then(Handle::replay) {
-            replay.say_last_word();
-        }
-    }
-
     /// Whether the satellite is still there.
     pub fn is_needed(&self) -> bool {
         self.0.strong_count() > 0

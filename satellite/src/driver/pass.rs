@@ -176,7 +176,8 @@ impl Handle {
         event: impl FnOnce() -> EventKind + Send + 'a,
     ) -> Step<'a, (Passed, EventNumber)> {
         let course = self.0.course.get();
-        let replay = course.and_then(|course| course.replay.as_ref().filter(|_| !course.shakes()));
+        let replay =
+            course.and_then(|course| course.replay.as_deref().filter(|_| !course.shakes()));
         let passed = match (arrival, replay) {
             (Arrival::Quiet(passed), _) if course.is_none_or(|course| !course.has_turns()) => {
                 passed

@@ -15,7 +15,7 @@ use super::{Handle, fragments};
 use crate::last_words::LastWords;
 use crate::logic::script::{Claim, Place, Script, Sorts};
 
-pub(super) struct Replay {
+pub(crate) struct Replay {
     state: Mutex<State>,
     /// Told when the process goes on by itself.
     freed: Notify,
@@ -242,7 +242,7 @@ impl Replay {
     }
 
     /// Says how far it has come, where that is read when the process is gone.
-    pub(super) fn say_last_word(&self) {
+    pub(crate) fn say_last_word(&self) {
         if let Some(last_words) = &self.last_words
             && let Err(error) = last_words.say(self.progress())
         {
@@ -252,12 +252,6 @@ impl Replay {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Replay {
-    fn drop(&mut self) {
-        self.say_last_word();
     }
 }
 
