@@ -1,9 +1,13 @@
 //! Events of a replay, each in its turn.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
 use std::ops::ControlFlow;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::Instant;
 
 use ddbx_protocol::replay::{AtTurn, RECENT_MAX, WAITING_MAX};
@@ -17,8 +21,9 @@ use crate::logic::script::{Claim, Place, Script, Sorts};
 
 pub(crate) struct Replay {
     state: Mutex<State>,
-    /// Told when the process goes on by itself.
+    /// Told when the process goes on by itself, and whether it does.
     freed: Notify,
+    is_freed: AtomicBool,
     /// What may become of calls at all.
     sorts: Sorts,
     /// Where it is said how far all has come in the end.
@@ -68,7 +73,7 @@ impl Replay {
             recent: VecDeque::new(),
             wake,
         });
-        Self { state, freed: Notify::new(), sorts, last_words }
+        Self { state, freed: Notify::new(), is_freed: AtomicBool::new(false), sorts, last_words }
     }
 
     /// Asks the script something.
@@ -91,7 +96,19 @@ impl Replay {
             // Made while this is locked, so that it is not told too early.
             self.freed.notified()
         };
-        freed.await;
+        let mut freed = pin!(freed);
+        let mut known: Option<Waker> = None;
+        poll_fn(|context| {
+            // Every call waits for this each time that it is looked at, beside what it really
+            // waits for: then nothing is to be done.
+            let is_known = known.as_ref().is_some_and(|known| known.will_wake(context.waker()));
+            if is_known && !self.is_freed.load(Ordering::Acquire) {
+                return Poll::Pending;
+            }
+            known = Some(context.waker().clone());
+            freed.as_mut().poll(context)
+        })
+        .await;
     }
 
     /// An event that does not wait.
@@ -215,6 +232,7 @@ impl Replay {
             for (_, (_, tell)) in std::mem::take(&mut state.beyond) {
                 let _ = tell.send(Told::Now);
             }
+            self.is_freed.store(true, Ordering::Release);
             self.freed.notify_waiters();
         }
     }
@@ -237,7 +255,7 @@ impl Replay {
             idle: state.moved_at.elapsed(),
             waiting: beyond.chain(at_turn).take(WAITING_MAX).collect(),
             recent: state.recent.iter().map(|place| state.script.at(*place)).map(own).collect(),
-            differs: state.script.differs().cloned(),
+            differs: state.script.first_difference().cloned(),
         }
     }
 
@@ -365,6 +383,9 @@ impl Turn<'_> {
         delay: Delay,
         kind: EventKind,
     ) -> EventNumber {
+        if let Claimed::Place(place) = self.claimed {
+            self.replay.ask(|script| script.turns_out(place, &kind));
+        }
         self.kind = Some(kind);
         self.happens(satellite, delay)
     }
@@ -390,7 +411,7 @@ impl Drop for Turn<'_> {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
-    use std::task::{Context, Poll, Waker};
+    use std::task::Context;
 
     use ddbx_protocol::{ControlId, PointLabel, RealTime};
     use ddbx_recording::{Entry, Moment};

@@ -107,7 +107,7 @@ pub struct Script {
     abroad: BTreeSet<CallId>,
     lasted: Duration,
     last_number: EventNumber,
-    differs: Option<Differs>,
+    first_difference: Option<Differs>,
 }
 
 impl Script {
@@ -230,19 +230,35 @@ impl Script {
         !self.abroad.is_empty() && !self.steps[self.next].kind.is_departure() && left.all(is_last)
     }
 
-    /// The event at this place happens.
+    /// The event at this place happens, for which it was claimed.
     pub fn happens(&mut self, place: Place, actual: &EventKind) -> EventNumber {
         let step = &self.steps[place.index()];
         let number = step.number;
-        // Arguments may have what is different in every run, such as the time.
-        let is_same = step.kind.is_like(actual) && step.kind.sent_as() == actual.sent_as();
-        if !is_same && self.differs.is_none() {
-            let (expected, actual) = (step.kind.clone(), actual.clone());
-            self.differs = Some(Differs { number, expected, actual });
+        // All else has been compared when it was claimed. Arguments may have what is different
+        // in every run, such as the time.
+        if step.kind.sent_as() != actual.sent_as() {
+            self.differs(place, actual);
         }
         self.finish(place);
         self.skip();
         number
+    }
+
+    /// The event that has claimed this place turns out to be this one.
+    pub fn turns_out(&mut self, place: Place, actual: &EventKind) {
+        if !self.steps[place.index()].kind.is_like(actual) {
+            self.differs(place, actual);
+        }
+    }
+
+    fn differs(&mut self, place: Place, actual: &EventKind) {
+        let Step { number, kind, .. } = &self.steps[place.index()];
+        let (number, expected) = (*number, kind);
+        self.first_difference.get_or_insert_with(|| Differs {
+            number,
+            expected: expected.clone(),
+            actual: actual.clone(),
+        });
     }
 
     /// Where an event belongs that does not wait, if anywhere. It happens now.
@@ -362,8 +378,8 @@ impl Script {
     }
 
     /// What has happened in another way, the first time.
-    pub fn differs(&self) -> Option<&Differs> {
-        self.differs.as_ref()
+    pub fn first_difference(&self) -> Option<&Differs> {
+        self.first_difference.as_ref()
     }
 
     /// The event at a place, and its number.

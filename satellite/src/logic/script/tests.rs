@@ -142,7 +142,7 @@ fn what_cannot_wait_is_crossed_off_and_nobody_waits_for_what_may_not_come() {
     }
     let place = place(&mut script, &x);
     script.happens(place, &x);
-    assert!(script.is_over() && script.differs().is_none());
+    assert!(script.is_over() && script.first_difference().is_none());
     assert_eq!(script.count(), (3, 3));
 }
 
@@ -158,8 +158,23 @@ fn another_departure_is_another_event() {
     let mut script = script(&[arrived(7)]);
     let place = place(&mut script, &arrived(8));
     script.happens(place, &arrived(8));
-    let differs = script.differs().unwrap();
+    let differs = script.first_difference().unwrap();
     assert_eq!((&differs.expected, &differs.actual), (&arrived(7), &arrived(8)));
+}
+
+#[test]
+fn what_turns_out_otherwise_than_it_came_is_another_event() {
+    let [came, other] = [point("a", "x"), point("a", "y")];
+    let mut script = script(&[came.clone(), came.clone()]);
+    let first = place(&mut script, &came);
+    script.turns_out(first, &came);
+    script.happens(first, &came);
+    assert!(script.first_difference().is_none());
+    let second = place(&mut script, &came);
+    script.turns_out(second, &other);
+    script.happens(second, &other);
+    let differs = script.first_difference().unwrap();
+    assert_eq!((&differs.expected, &differs.actual), (&came, &other));
 }
 
 #[test]
