@@ -31,9 +31,7 @@ use others::{CONSOLE, OTLP, Sink};
 pub use roles::{client, server};
 use variants::{Group, NULL};
 
-/// The null row may vary so much, or it goes on.
-const DOUBT_MAX: f64 = 0.01;
-const ROUNDS_MIN: usize = 8;
+const ROUNDS_MIN: usize = 12;
 
 /// After so many rounds other processes go on.
 const ROUNDS_OF_PROCESSES: usize = 4;
@@ -160,7 +158,7 @@ impl Table<'_> {
     }
 }
 
-/// Rounds go on until the null row is narrow enough, or time is up.
+/// Rounds go on until what has a goal is clear, or time is up.
 fn measure_cell(
     group: &mut Group<'_>,
     cell: Cell,
@@ -177,17 +175,16 @@ fn measure_cell(
     let mut order: Vec<usize> = (0..contrasts.len()).collect();
     for round in 1.. {
         fastrand::shuffle(&mut order);
-        if round % ROUNDS_OF_PROCESSES == 0 {
+        if round > 1 && round % ROUNDS_OF_PROCESSES == 1 {
             group.start_anew()?;
         }
         for nth in &order {
             let (contrast, rounds) = &mut contrasts[*nth];
             rounds.measure(contrast, &mut group.pairs)?;
         }
-        let first = contrasts[0].1.row();
-        let doubt = first.throughput.doubt().max(first.p50.doubt());
-        let is_clear = round >= ROUNDS_MIN && (doubt < DOUBT_MAX || !group.has_null);
-        if is_clear || Instant::now() >= until {
+        let is_clear = || contrasts.iter().all(|(_, rounds)| goals::is_clear(&rounds.row()));
+        let is_over = round >= ROUNDS_MIN && is_clear();
+        if is_over || Instant::now() >= until {
             break;
         }
     }

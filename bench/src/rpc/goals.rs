@@ -14,6 +14,24 @@ const TOGETHER: &str = "tcp/echo/64/current-thread";
 const WITHOUT_MICROS_MAX: f64 = 0.1;
 const IDLE_MICROS_MAX: f64 = 0.5;
 
+/// So much may be chance where there is a goal, and where what is compared to it lies: or rounds
+/// go on.
+const DOUBT_MAX: f64 = 0.01;
+const DOUBT_MICROS_MAX: f64 = 0.05;
+
+/// Whether enough is known of a row for its goal, if it has one.
+pub fn is_clear(row: &Row) -> bool {
+    let throughput = || row.throughput.doubt() < DOUBT_MAX;
+    match (row.cell.as_str(), row.variant.as_str()) {
+        (LOADED | TOGETHER, NULL | WITHOUT | IDLE) => {
+            throughput() && row.cpu_micros_added.doubt() < DOUBT_MICROS_MAX
+        }
+        (LOADED, BREAKS_OVER_IDLE | RECORDS) => throughput(),
+        (SINGLE, NULL | IDLE) => row.p50.doubt() < DOUBT_MAX,
+        _ => true,
+    }
+}
+
 /// Of all rows.
 pub fn verdicts(rows: &[Row]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();

@@ -50,17 +50,14 @@ pub struct Group<'a> {
     pub pairs: Pairs,
     start: Box<dyn Fn() -> io::Result<Pairs> + 'a>,
     pub contrasts: &'static [Contrast],
-    /// It goes on until the first of its rows, which is the null row, is narrow enough.
-    pub has_null: bool,
 }
 
 impl<'a> Group<'a> {
     fn new(
         start: impl Fn() -> io::Result<Pairs> + 'a,
         contrasts: &'static [Contrast],
-        has_null: bool,
     ) -> io::Result<Self> {
-        Ok(Self { pairs: start()?, start: Box::new(start), contrasts, has_null })
+        Ok(Self { pairs: start()?, start: Box::new(start), contrasts })
     }
 
     /// Other processes take the place of these: what lies where in their memory differs between
@@ -113,7 +110,7 @@ pub fn ours<'a>(session: &'a OpenSession, asked: &'a OpenSession) -> io::Result<
             (Of::Asking, asking),
         ])
     };
-    Group::new(setups, &OURS, true)
+    Group::new(setups, &OURS)
 }
 
 /// Something else, if it is built. It hears of every call in its process, so the bare one is
@@ -129,7 +126,7 @@ pub fn other<'a>(other: &'static Other, sink: &'a Sink) -> io::Result<Option<Gro
             (Of::Other, Setup { program, environment, ..Setup::default() }),
         ])
     };
-    Group::new(setups, &other.contrast, false).map(Some)
+    Group::new(setups, &other.contrast).map(Some)
 }
 
 /// How something else is compared.
