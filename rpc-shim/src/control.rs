@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use ddbx_protocol::{
@@ -23,7 +23,7 @@ use crate::envelope::RequestMeta;
 use crate::methods::Method;
 use crate::naming::{Began, Name};
 use crate::process::Process;
-use crate::seats::Key;
+use crate::seats::{Guest, Key};
 use crate::{methods, naming};
 
 mod origin;
@@ -98,10 +98,11 @@ impl Control {
     /// It is in the process as long as what this returns.
     #[inline(always)]
     pub(crate) fn begin(new: Newcomer<'_>) -> Present {
-        let (seat, key) = (new.process.controls().seats.free(), new.key);
-        let control = seat.take(new);
+        let (mut vacant, key) = (new.process.controls().seats.vacant(), new.key);
+        vacant.what().enter(new);
+        let control = vacant.enter();
         control.process().controls().seats.has(key);
-        Present { control: Some(control), seat: Some(seat) }
+        Present(Some(control))
     }
 
     /// Somebody takes the room. (Always in place: what a newcomer is made of would be moved
@@ -228,11 +229,6 @@ impl Control {
         let own = own.map(|control| Caller { control, is_in_its_task: true });
         let of_context = || process.controls().seats.find(Key::of(ctx));
         own.or_else(|| Some(Caller { control: of_context()?, is_in_its_task: false }))
-    }
-
-    /// Runs a future as this control.
-    pub(crate) fn run<F: Future>(self: Arc<Self>, future: F) -> impl Future<Output = F::Output> {
-        task::Run::new(self, future)
     }
 
     #[inline]
@@ -368,16 +364,6 @@ impl Control {
         }
     }
 
-    /// Comes to a gate of this process.
-    pub(crate) fn arrive(
-        self: &Arc<Self>,
-        gate: impl FnOnce() -> Gate,
-        capture: impl FnOnce() -> Captured,
-    ) -> AtGate {
-        let elsewhere = Self::elsewhere(self.clone());
-        AtGate { arrival: self.satellite().arrive(self.visit(), gate, capture), elsewhere }
-    }
-
     /// A timer on its clock.
     pub(crate) fn arm(&self, due: VirtualTime, gate: Gate) -> Armed<'_> {
         self.satellite().arm(self.timer(due, gate))
@@ -388,24 +374,6 @@ impl Control {
         // be held for reasons of its own.
         let is_free = gate == Gate::Sleep && self.is_free();
         TimerOf { who: self, delay: self.delay(), due, gate, is_free }
-    }
-
-    /// Its next timer runs out.
-    pub(crate) fn next_timer_fires(self: &Arc<Self>) -> impl FnOnce() -> EventKind + use<> {
-        let (own, timer) = (self.clone(), self.next_timer());
-        move || EventKind::Fired { control: own.id(), call: own.call(), timer }
-    }
-
-    /// Sleeps until its clock shows this.
-    pub(crate) async fn sleep_until(
-        self: &Arc<Self>,
-        due: VirtualTime,
-        fires: impl FnOnce() -> EventKind,
-    ) {
-        let _elsewhere = Self::elsewhere(&**self);
-        let mut timer = self.arm(due, Gate::Sleep);
-        let delay = timer.fired(fires).await;
-        self.delay.store(delay.as_nanos(), Ordering::Release);
     }
 
     fn children(&self) -> MutexGuard<'_, Children> {
@@ -440,9 +408,40 @@ impl Control {
     }
 }
 
+impl Guest<Control> {
+    /// Runs a future as this control.
+    pub(crate) fn run<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
+        task::Run::new(self, future)
+    }
+
+    /// Comes to a gate of this process.
+    pub(crate) fn arrive(
+        &self,
+        gate: impl FnOnce() -> Gate,
+        capture: impl FnOnce() -> Captured,
+    ) -> AtGate {
+        let elsewhere = Control::elsewhere(self.clone());
+        AtGate { arrival: self.satellite().arrive(self.visit(), gate, capture), elsewhere }
+    }
+
+    /// Its next timer runs out.
+    pub(crate) fn next_timer_fires(&self) -> impl FnOnce() -> EventKind + use<> {
+        let (own, timer) = (self.clone(), self.next_timer());
+        move || EventKind::Fired { control: own.id(), call: own.call(), timer }
+    }
+
+    /// Sleeps until its clock shows this.
+    pub(crate) async fn sleep_until(&self, due: VirtualTime, fires: impl FnOnce() -> EventKind) {
+        let _elsewhere = Control::elsewhere(&**self);
+        let mut timer = self.arm(due, Gate::Sleep);
+        let delay = timer.fired(fires).await;
+        self.delay.store(delay.as_nanos(), Ordering::Release);
+    }
+}
+
 /// Who makes a call.
 pub(crate) struct Caller {
-    pub(crate) control: Arc<Control>,
+    pub(crate) control: Guest<Control>,
     /// Or in another one, which it has started without a word.
     is_in_its_task: bool,
 }

@@ -23,7 +23,7 @@ use crate::controls::Controls;
 use crate::course::Wanted;
 use crate::envelope::{TracedRequest, TracedResponse};
 use crate::naming;
-use crate::seats::{Key, Seat};
+use crate::seats::Key;
 use crate::server::Server;
 
 /// A process under debug. Cloning it gives another handle to the same one.
@@ -171,8 +171,9 @@ impl Process {
     }
 
     /// A control has left.
-    pub(crate) fn has_lost(&self, key: Key, strand: StrandId, seat: Arc<Seat>) {
-        self.controls().seats.give_back(key, seat);
+    #[inline]
+    pub(crate) fn has_lost(&self, key: Key, strand: StrandId) {
+        self.controls().seats.has_lost(key);
         if let Some(satellite) = self.satellite() {
             satellite.ended(strand);
         }

@@ -1,19 +1,22 @@
-//! The controls that are in a process. Each has a seat, which others take after it: so
+//! The controls that are in a process. Each has a place, which others take after it: so
 //! calls make no room for them and do not wait for each other, and whoever asks who is
-//! here looks at all seats.
+//! here looks at all places.
 
 use std::cell::RefCell;
-use std::mem;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::LocalKey;
 
 use ddbx_protocol::ProcessIndex;
 use ddbx_satellite::logic::strand::StrandId;
 use ddbx_satellite::roster::Roster;
-use ddbx_satellite::shelf::{Kept, Shelves};
+use ddbx_satellite::shelf::{self, Kept, Shelves};
 
-use crate::control::{Control, Here, Newcomer};
+use crate::control::Control;
+
+mod place;
+
+use place::Place;
+pub(crate) use place::{Guest, Left, Vacant};
 
 /// In how many groups the keys of those who are here are counted. (Each may have 65,535, and
 /// there is no memory for that many calls in all of them.)
@@ -41,29 +44,20 @@ impl Key {
 }
 
 pub(crate) struct Seats {
-    roster: Roster<Seat>,
+    of: ProcessIndex,
+    roster: Roster<Place<Control>>,
     /// How many are here of each group of keys: most calls are made by nobody who is.
     present: Box<[AtomicU16]>,
 }
 
-/// Where a control is, or its room is kept for the next one.
-#[derive(Default)]
-pub(crate) struct Seat(Mutex<Seated>);
-
-#[derive(Default)]
-struct Seated {
-    control: Arc<Control>,
-    is_present: bool,
-}
-
 thread_local! {
-    static SEATS: Shelves<Arc<Seat>> = const { RefCell::new(Vec::new()) };
+    static VACANT: Shelves<Vacant<Control>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Kept for Seat {
-    type Pointer = Arc<Self>;
-    fn shelves() -> &'static LocalKey<Shelves<Arc<Self>>> {
-        &SEATS
+impl Kept for Control {
+    type Pointer = Vacant<Self>;
+    fn shelves() -> &'static LocalKey<Shelves<Vacant<Self>>> {
+        &VACANT
     }
 }
 
@@ -71,13 +65,26 @@ impl Seats {
     /// Of this process.
     pub(crate) fn new(of: ProcessIndex) -> Self {
         let present = (0..GROUPS).map(|_| AtomicU16::default()).collect();
-        Self { roster: Roster::new(of), present }
+        Self { of, roster: Roster::new(of), present }
     }
 
-    /// A seat for a control that comes into the process.
+    /// A place for a control that comes into the process.
     #[inline]
-    pub(crate) fn free(&self) -> Arc<Seat> {
-        self.roster.take(Seat::default)
+    pub(crate) fn vacant(&self) -> Vacant<Control> {
+        shelf::take::<Control>(self.of).unwrap_or_else(|| self.another())
+    }
+
+    #[cold]
+    fn another(&self) -> Vacant<Control> {
+        let vacant = Vacant::new(Control::default());
+        self.roster.add(vacant.place().clone());
+        vacant
+    }
+
+    /// It can be taken again.
+    #[inline]
+    pub(crate) fn keep(&self, vacant: Vacant<Control>) {
+        shelf::keep::<Control>(self.of, vacant);
     }
 
     /// Whoever has this key is here.
@@ -86,15 +93,15 @@ impl Seats {
         self.group(key).fetch_add(1, Ordering::SeqCst);
     }
 
-    /// A seat is free again.
-    pub(crate) fn give_back(&self, key: Key, seat: Arc<Seat>) {
+    /// It is here no more.
+    #[inline]
+    pub(crate) fn has_lost(&self, key: Key) {
         self.group(key).fetch_sub(1, Ordering::SeqCst);
-        self.roster.give_back(seat);
     }
 
     /// Whoever has this key, if it is here.
     #[inline]
-    pub(crate) fn find(&self, key: Key) -> Option<Arc<Control>> {
+    pub(crate) fn find(&self, key: Key) -> Option<Guest<Control>> {
         match self.group(key).load(Ordering::SeqCst) {
             0 => None,
             _ => self.find_among_all(key),
@@ -102,64 +109,19 @@ impl Seats {
     }
 
     #[inline(never)]
-    fn find_among_all(&self, key: Key) -> Option<Arc<Control>> {
+    fn find_among_all(&self, key: Key) -> Option<Guest<Control>> {
         self.all().into_iter().find(|control| control.has(key))
     }
 
     /// All who are here.
-    pub(crate) fn all(&self) -> Vec<Arc<Control>> {
+    pub(crate) fn all(&self) -> Vec<Guest<Control>> {
         let mut all = Vec::new();
-        self.roster.for_each(|seat| {
-            let seated = seat.lock();
-            if seated.is_present {
-                all.push(seated.control.clone());
-            }
-        });
+        self.roster.for_each(|place| all.extend(place.visit()));
         all
     }
 
     #[inline]
     fn group(&self, key: Key) -> &AtomicU16 {
         &self.present[key.span as usize % GROUPS]
-    }
-}
-
-impl Seat {
-    /// Somebody takes it. From now on that one is seen by whoever looks at all seats; and
-    /// whoever has looked before has said why before, so it sees that.
-    #[inline(always)]
-    pub(crate) fn take(&self, new: Newcomer<'_>) -> Arc<Control> {
-        let mut seated = self.lock();
-        match Arc::get_mut(&mut seated.control) {
-            Some(room) => room.enter(new),
-            None => seated.control = Self::another(new),
-        }
-        seated.is_present = true;
-        seated.control.clone()
-    }
-
-    /// Whoever has looked at the last one is not done yet.
-    #[cold]
-    fn another(new: Newcomer<'_>) -> Arc<Control> {
-        let mut room = Control::default();
-        room.enter(new);
-        Arc::new(room)
-    }
-
-    /// A control leaves: its room is kept if nobody else still needs what is in it, which
-    /// is returned then.
-    #[inline]
-    pub(crate) fn leave(&self, control: Arc<Control>) -> Result<Here, Arc<Control>> {
-        let mut seated = self.lock();
-        seated.is_present = false;
-        drop(control);
-        match Arc::get_mut(&mut seated.control).and_then(Control::leave) {
-            Some(here) => Ok(here),
-            None => Err(mem::take(&mut seated.control)),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Seated> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,8 +11,7 @@
 //! and if that fails now, the replay reports that it differs.
 //!
 //! ```
-//! # use std::sync::Arc;
-//! # #[tokio::main(flavor = "current_thread")]
+//! # //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
 //! let stock = Arc::new(ddbx::sync::Mutex::new(3));
 //! let own = stock.clone();
@@ -31,7 +30,6 @@ mod semaphore;
 mod tests;
 
 use std::future::Future;
-use std::sync::Arc;
 
 use ddbx_protocol::{ControlId, EventKind, Shared};
 use ddbx_satellite::driver::InTurn;
@@ -47,10 +45,11 @@ pub use tokio::sync::{
 };
 
 use crate::control::{self, Control};
+use crate::seats::Guest;
 
 /// A control wants something that it shares with others.
 struct Entry {
-    control: Arc<Control>,
+    control: Guest<Control>,
     nth: u64,
     what: Shared,
 }

@@ -14,21 +14,17 @@ pub struct Roster<T> {
 }
 
 impl<T: Kept<Pointer = Arc<T>>> Roster<T> {
-    /// Of this process.
-    pub fn new(of: ProcessIndex) -> Self {
-        Self { of, all: Mutex::default() }
-    }
-
     /// One that nobody else uses, as whoever had it before left it; or a new one.
     #[inline]
     pub fn take(&self, new: impl FnOnce() -> T) -> Arc<T> {
-        shelf::take::<T>(self.of).unwrap_or_else(|| self.add(new()))
+        shelf::take::<T>(self.of).unwrap_or_else(|| self.add(Arc::new(new())))
     }
+}
 
-    /// It is not in use any longer.
-    #[inline]
-    pub fn give_back(&self, one: Arc<T>) {
-        shelf::keep::<T>(self.of, one);
+impl<T> Roster<T> {
+    /// Of this process.
+    pub fn new(of: ProcessIndex) -> Self {
+        Self { of, all: Mutex::default() }
     }
 
     /// Looks at all of them, those that are not in use included.
@@ -37,8 +33,8 @@ impl<T: Kept<Pointer = Arc<T>>> Roster<T> {
         self.lock().retain(|one| one.upgrade().inspect(&mut look).is_some());
     }
 
-    fn add(&self, new: T) -> Arc<T> {
-        let one = Arc::new(new);
+    /// There is one more.
+    pub fn add(&self, one: Arc<T>) -> Arc<T> {
         let mut all = self.lock();
         if all.len() == all.capacity() {
             all.retain(|one| one.strong_count() > 0);
@@ -83,7 +79,7 @@ mod tests {
         let (one, other) = (roster.take(|| 1), roster.take(|| 2));
         assert_eq!(count(&roster), 2);
         let was = Arc::as_ptr(&one);
-        roster.give_back(one);
+        shelf::keep::<u16>(ProcessIndex(1), one);
         let again = roster.take(|| 3);
         assert_eq!((Arc::as_ptr(&again), count(&roster)), (was, 2));
         drop(other);

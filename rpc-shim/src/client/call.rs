@@ -1,7 +1,6 @@
 //! A call of a session, as its caller sees it.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::thread::LocalKey;
@@ -25,6 +24,7 @@ use crate::controls::Controls;
 use crate::envelope::{Brief, FIRST, Hello, RequestMeta, TracedRequest};
 use crate::methods::{self, Method};
 use crate::naming::{self, Name};
+use crate::seats::Guest;
 
 /// A call until it is over. If it is dropped before, it is given up.
 pub(super) struct Call<'a> {
@@ -38,7 +38,7 @@ pub(super) struct Call<'a> {
 pub(super) struct Who<'a> {
     pub(super) satellite: &'a Handle,
     /// None from outside.
-    control: Option<Arc<Control>>,
+    control: Option<Guest<Control>>,
     /// The rest, in room that is used again.
     own: Option<Box<Own>>,
 }

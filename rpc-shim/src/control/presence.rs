@@ -3,52 +3,62 @@
 
 use std::borrow::Borrow;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ddbx_protocol::EventKind;
 use ddbx_satellite::driver::Arrival;
 
-use super::Control;
-use crate::seats::Seat;
+use super::{Control, Here};
+use crate::seats::{Guest, Left, Vacant};
 
 /// A control is in the process. (Its end is not the end of the last pointer to it:
 /// that may be in the hands of somebody who has locked the satellite.)
-pub(crate) struct Present {
-    pub(super) control: Option<Arc<Control>>,
-    pub(super) seat: Option<Arc<Seat>>,
-}
+pub(crate) struct Present(pub(super) Option<Guest<Control>>);
 
 impl Present {
     /// Where the control is, except while it is with its thread.
     #[inline]
-    pub(crate) fn slot(&mut self) -> &mut Option<Arc<Control>> {
-        &mut self.control
+    pub(crate) fn slot(&mut self) -> &mut Option<Guest<Control>> {
+        &mut self.0
     }
 }
 
 impl Deref for Present {
-    type Target = Arc<Control>;
+    type Target = Guest<Control>;
     #[inline]
-    fn deref(&self) -> &Arc<Control> {
-        self.control.as_ref().expect("it is there until it leaves")
+    fn deref(&self) -> &Guest<Control> {
+        self.0.as_ref().expect("it is there until it leaves")
     }
 }
 
 impl Drop for Present {
+    #[inline]
     fn drop(&mut self) {
-        let (Some(control), Some(seat)) = (self.control.take(), self.seat.take()) else { return };
+        let Some(control) = self.0.take() else { return };
         if let Some(alarm) = control.alarm.get() {
             alarm.unset();
         }
         let (key, strand) = (control.key, control.strand);
-        match seat.leave(control) {
-            Ok(here) => here.process.has_lost(key, strand, seat),
+        match control.leaves() {
+            Ok(mut vacant) => {
+                let Some(Here { process, .. }) = vacant.what().leave() else { return };
+                process.has_lost(key, strand);
+                process.controls().seats.keep(vacant);
+            }
             Err(control) => {
                 // For good: a call that it has started may end later.
                 control.elsewhere.fetch_add(1, Ordering::SeqCst);
-                control.process().has_lost(key, strand, seat);
+                control.process().has_lost(key, strand);
             }
+        }
+    }
+}
+
+/// Whoever has looked at it goes last.
+impl Left for Control {
+    fn is_left(mut vacant: Vacant<Self>) {
+        if let Some(Here { process, .. }) = vacant.what().leave() {
+            process.controls().seats.keep(vacant);
         }
     }
 }
@@ -56,11 +66,11 @@ impl Drop for Present {
 /// A control at a gate.
 pub(crate) struct AtGate {
     pub(super) arrival: Arrival,
-    pub(super) elsewhere: Elsewhere<Arc<Control>>,
+    pub(super) elsewhere: Elsewhere<Guest<Control>>,
 }
 
 impl AtGate {
-    pub(crate) fn control(&self) -> &Arc<Control> {
+    pub(crate) fn control(&self) -> &Guest<Control> {
         &self.elsewhere.0
     }
 

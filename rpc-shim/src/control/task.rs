@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use ddbx_protocol::{ControlId, EventKind, Gate};
@@ -13,26 +12,27 @@ use pin_project_lite::pin_project;
 use tokio::task::JoinHandle;
 
 use super::{Control, Present};
+use crate::seats::Guest;
 
 thread_local! {
     /// While a task is polled: its control.
-    static CURRENT: RefCell<Option<Arc<Control>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Guest<Control>>> = const { RefCell::new(None) };
 }
 
 /// The control of this task, wherever it is.
-pub(crate) fn current() -> Option<Arc<Control>> {
+pub(crate) fn current() -> Option<Guest<Control>> {
     current_if(|_| true)
 }
 
 /// The same, if what it does is recorded, shaken or follows a recording.
-pub(crate) fn on_course() -> Option<Arc<Control>> {
+pub(crate) fn on_course() -> Option<Guest<Control>> {
     current_if(|control| control.satellite().has_course())
 }
 
 /// The same, if it is such a one.
 #[inline]
-pub(super) fn current_if(is_such: impl FnOnce(&Control) -> bool) -> Option<Arc<Control>> {
-    let such = |current: &RefCell<Option<Arc<Control>>>| {
+pub(super) fn current_if(is_such: impl FnOnce(&Control) -> bool) -> Option<Guest<Control>> {
+    let such = |current: &RefCell<Option<Guest<Control>>>| {
         current.borrow().as_ref().filter(|control| is_such(control)).cloned()
     };
     // A thread that ends has no tasks.
@@ -42,9 +42,9 @@ pub(super) fn current_if(is_such: impl FnOnce(&Control) -> bool) -> Option<Arc<C
 /// Does something as this control. Meanwhile it is not here, but with the thread: so nothing
 /// has to be counted.
 #[inline]
-pub(crate) fn as_control<T>(control: &mut Option<Arc<Control>>, what: impl FnOnce() -> T) -> T {
+pub(crate) fn as_control<T>(control: &mut Option<Guest<Control>>, what: impl FnOnce() -> T) -> T {
     /// They change places, and back again also after a panic.
-    struct Back<'a>(&'a mut Option<Arc<Control>>);
+    struct Back<'a>(&'a mut Option<Guest<Control>>);
     impl Back<'_> {
         #[inline]
         fn change_places(&mut self) {
@@ -65,7 +65,7 @@ pub(crate) fn as_control<T>(control: &mut Option<Arc<Control>>, what: impl FnOnc
 pin_project! {
     /// What a control does in a task.
     pub(super) struct Run<F> {
-        control: Option<Arc<Control>>,
+        control: Option<Guest<Control>>,
         #[pin]
         future: Option<F>,
     }
@@ -80,7 +80,7 @@ pin_project! {
 }
 
 impl<F> Run<F> {
-    pub(super) fn new(control: Arc<Control>, future: F) -> Self {
+    pub(super) fn new(control: Guest<Control>, future: F) -> Self {
         Self { control: Some(control), future: Some(future) }
     }
 }

@@ -1,6 +1,5 @@
 //! A call of a session, as its callee sees it.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -19,6 +18,7 @@ use crate::control::{Control, Origin, Present, as_control};
 use crate::envelope::{ResponseMeta, TracedResponse};
 use crate::methods::Method;
 use crate::process::Process;
+use crate::seats::Guest;
 
 const CALLED: &str = "a call brought it here";
 
@@ -97,7 +97,7 @@ impl Call {
         &self,
         outcome: &Result<T, ServerError>,
     ) -> BoxFuture<'static, (Passed, EventNumber)> {
-        let control = Arc::clone(&self.0);
+        let control = Guest::clone(&self.0);
         let result = || Some(capture::result(control.process().controls(), outcome));
         let seen = || Captured { args: control.args().cloned(), result: result() };
         let of_return = || gate(&control, RpcEvent::Return);
@@ -118,7 +118,7 @@ impl Call {
 
     /// Its deadline passes; or, in a replay, it is given up where it was.
     pub(super) fn expires(&self) -> BoxFuture<'static, Ended> {
-        let control = Arc::clone(&self.0);
+        let control = Guest::clone(&self.0);
         Box::pin(async move {
             let (satellite, control) = (control.satellite(), &*control);
             let timer = control.timer(control.due(), Gate::Deadline);
@@ -132,7 +132,7 @@ impl Call {
 
     /// Its deadline has passed: a response that says so leaves; or the same.
     pub(super) fn says_so(&self, delay: Delay) -> BoxFuture<'static, Ended> {
-        let control = Arc::clone(&self.0);
+        let control = Guest::clone(&self.0);
         Box::pin(async move {
             let leaves = control.satellite().happens(delay, || returns(&control));
             or_is_given_up(&control, async { Ended::SaidSo(delay, leaves.await) }).await
