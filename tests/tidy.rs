@@ -138,6 +138,17 @@ fn no_decision_depends_on_a_clock_that_can_jump() {
     assert_eq!(reading, known, "these files read the clock on the wall: say why, or use Instant");
 }
 
+/// Everywhere else the compiler refuses it.
+#[test]
+fn unsafe_code_is_in_one_file() {
+    // Spelled in halves, or this file would find itself.
+    let allowed = concat!("(unsafe", "_code");
+    let has_some = |path: &PathBuf| read(path).contains(allowed);
+    let with: Vec<PathBuf> = sources().into_iter().filter(has_some).collect();
+    assert_eq!(with, [root().join("rpc-shim/src/seats/place.rs")]);
+    assert!(read(&root().join("Cargo.toml")).contains(concat!("unsafe", "_code = \"deny\"")));
+}
+
 #[test]
 fn nothing_is_left_behind() {
     // Spelled in halves, or this file would find itself.
