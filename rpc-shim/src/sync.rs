@@ -11,7 +11,8 @@
 //! and if that fails now, the replay reports that it differs.
 //!
 //! ```
-//! # //! # #[tokio::main(flavor = "current_thread")]
+//! # use std::sync::Arc;
+//! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
 //! let stock = Arc::new(ddbx::sync::Mutex::new(3));
 //! let own = stock.clone();
