@@ -1,9 +1,10 @@
 //! A place that one after the other has. Whoever enters it makes it its own, alone; from then on
 //! any number of guests look at it, and when the last one has gone it is vacant for the next.
 //!
-//! What a mutex, a counted pointer and a look whether it is the only one would do with eight
-//! locked operations for each call is one number here, which changes twice; that is why there
-//! is unsafe code, in this file alone. What it rests on:
+//! What a mutex, a counted pointer and a look whether it is the only one would do is one number
+//! here, which changes when somebody enters and when that one leaves: every call does both, and
+//! each change holds up the processor. That is why there is unsafe code, in this file alone. What
+//! it rests on:
 //!
 //! - There is at most one [`Vacant`] of a place, and none while there is a [`Guest`]: it is made
 //!   with the place or by the last guest who goes, and it is gone when somebody enters. Only it
