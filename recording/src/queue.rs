@@ -9,13 +9,15 @@
 //! numbers: nothing has to be let go of when it was written. What is not is kept beside them, so
 //! that room for it is only there where it is needed.
 
-use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{mem, ptr};
 
-use ddbx_protocol::{Delay, EventKind, EventNumber, ProcessIndex, ProcessName, RealTime};
+use ddbx_protocol::{
+    Delay, EventKind, EventNumber, MethodName, ProcessIndex, ProcessName, RealTime,
+};
 
 use crate::entry::{Entry, Moment, Payload};
-use crate::note::{Beginning, Happens, Note, Noted, Who};
+use crate::note::{Beginning, Happens, Note, Noted, SentAs, Who};
 
 /// How many entries a queue holds unless told otherwise: those of more than a million a
 /// second for a tenth of a second, should whoever empties it be late.
@@ -42,6 +44,8 @@ struct Waiting {
 /// What has come, in its order.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
+    /// The last number that was given before.
+    pub(crate) before: EventNumber,
     pub(crate) lines: Vec<Line>,
     pub(crate) notes: Vec<Noted>,
     pub(crate) entries: Vec<Entry>,
@@ -58,29 +62,96 @@ impl Taken {
     }
 }
 
-/// One after the other.
+/// One after the other, each where the processor's memory is written at once: to come to one
+/// more such place may take longer than all else that is done with a note.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) enum Line {
     /// An event of a call, as nearly all are.
     Usual(Usual),
     /// The next of the other notes, which are kept beside.
     Note,
-    /// The next of the entries.
+    /// The next of the entries, an event that was given its number here.
+    Event,
+    /// The next of the entries, any other.
     Entry,
     /// The next process that has a name from now on.
     Met,
 }
 
-/// A note of a control that has begun with a call, and makes its calls where it began.
+const _: () = assert!(size_of::<Line>() == 64, "a line is as long as that of the memory");
+
+/// A note of a control that has begun with a call, and makes its calls where it began. Its number
+/// is the next one, and what it says lies as close as it can.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usual {
-    pub(crate) number: EventNumber,
     pub(crate) at: RealTime,
     pub(crate) delay: Delay,
-    pub(crate) beginning: Beginning,
+    home: ProcessIndex,
+    /// With which it began, and which is called.
+    method: &'static MethodName,
+    hash: u64,
+    sent_as: SentAs,
+    nth_beginning: u32,
     /// Which of its calls.
-    pub(crate) nth: u32,
-    pub(crate) what: Happens,
+    nth: u16,
+    what: What,
+}
+
+/// What happens to a call. Of one that is sent the content takes the place of a number.
+#[derive(Clone, Copy, Debug)]
+enum What {
+    CallSent,
+    CallArrived,
+    ReturnSent,
+    ReturnArrived,
+}
+
+impl Usual {
+    /// A note, if it is one.
+    #[inline]
+    fn of(at: RealTime, delay: Delay, note: &Note) -> Option<Self> {
+        let (Who::Begun(beginning), &[nth]) = (&note.control, note.path.numbers()) else {
+            return None;
+        };
+        let Beginning { home, method, hash, nth: nth_beginning } = *beginning;
+        let (called, sent_as, what) = match note.what {
+            Happens::CallSent { method, content } => {
+                let number = EventNumber(content.into());
+                (method, SentAs { number, ..SentAs::default() }, What::CallSent)
+            }
+            Happens::CallArrived { method, sent_as } => (method, sent_as, What::CallArrived),
+            Happens::ReturnSent => (method, SentAs::default(), What::ReturnSent),
+            Happens::ReturnArrived { sent_as } => (method, sent_as, What::ReturnArrived),
+        };
+        let nth = u16::try_from(nth).ok().filter(|_| ptr::eq(called, method))?;
+        Some(Self { at, delay, home, method, hash, sent_as, nth_beginning, nth, what })
+    }
+
+    /// With what its control has begun.
+    #[inline]
+    pub(crate) fn beginning(&self) -> Beginning {
+        let Self { home, method, hash, nth_beginning: nth, .. } = *self;
+        Beginning { home, method, hash, nth }
+    }
+
+    /// Which of the calls of that.
+    #[inline]
+    pub(crate) fn nth(&self) -> u32 {
+        self.nth.into()
+    }
+
+    /// What happens to it.
+    #[inline]
+    pub(crate) fn what(&self) -> Happens {
+        let Self { method, sent_as, .. } = *self;
+        match self.what {
+            What::CallSent => Happens::CallSent { method, content: sent_as.number.0 as u16 },
+            What::CallArrived => Happens::CallArrived { method, sent_as },
+            What::ReturnSent => Happens::ReturnSent,
+            What::ReturnArrived => Happens::ReturnArrived { sent_as },
+        }
+    }
 }
 
 impl Queue {
@@ -106,7 +177,8 @@ impl Queue {
     ) -> EventNumber {
         let mut waiting = self.lock();
         let number = waiting.next();
-        self.add(&mut waiting, Entry::Event(Moment { number, at, delay, kind, payload }));
+        let entry = Entry::Event(Moment { number, at, delay, kind, payload });
+        self.add(&mut waiting, Line::Event, entry);
         number
     }
 
@@ -120,6 +192,7 @@ impl Queue {
     ) -> Option<EventNumber> {
         // Not while it is locked: this may wait for somebody.
         let note = note();
+        let usual = Usual::of(at, delay, &note);
         let mut waiting = self.lock();
         if waiting.is_over {
             return None;
@@ -127,13 +200,9 @@ impl Queue {
         let number = waiting.next();
         if self.has_room(&mut waiting) {
             let taken = &mut waiting.taken;
-            match (&note.control, note.path.numbers()) {
-                (Who::Begun(beginning), &[nth]) => {
-                    let (beginning, what) = (*beginning, note.what);
-                    let usual = Usual { number, at, delay, beginning, nth, what };
-                    taken.lines.push(Line::Usual(usual));
-                }
-                _ => {
+            match usual {
+                Some(usual) => taken.lines.push(Line::Usual(usual)),
+                None => {
                     taken.lines.push(Line::Note);
                     taken.notes.push(Noted { number, at, delay, note });
                 }
@@ -159,7 +228,7 @@ impl Queue {
 
     /// Adds an entry that needs no number, or has one. False if there was no room.
     pub fn push(&self, entry: Entry) -> bool {
-        self.add(&mut self.lock(), entry)
+        self.add(&mut self.lock(), Line::Entry, entry)
     }
 
     /// Whether there is nothing to write.
@@ -174,13 +243,14 @@ impl Queue {
         debug_assert!(taken.lines.is_empty() && taken.entries.is_empty());
         let mut waiting = self.lock();
         mem::swap(&mut waiting.taken, taken);
+        waiting.taken.before = waiting.last;
         mem::take(&mut waiting.dropped)
     }
 
-    fn add(&self, waiting: &mut Waiting, entry: Entry) -> bool {
+    fn add(&self, waiting: &mut Waiting, line: Line, entry: Entry) -> bool {
         let has_room = self.has_room(waiting);
         if has_room {
-            waiting.taken.lines.push(Line::Entry);
+            waiting.taken.lines.push(line);
             waiting.taken.entries.push(entry);
         }
         has_room
@@ -216,13 +286,17 @@ impl Default for Queue {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
     use std::thread;
 
-    use ddbx_protocol::{CallPath, ControlId};
+    use ddbx_protocol::{CallPath, ControlId, MethodName};
 
     use super::*;
     use crate::entry::{Gap, Why};
     use crate::note::{Happens, Who};
+
+    static BUY: LazyLock<MethodName> = LazyLock::new(|| MethodName::new("Shop.buy").unwrap());
+    static ASK: LazyLock<MethodName> = LazyLock::new(|| MethodName::new("Shop.ask").unwrap());
 
     fn note(queue: &Queue, control: &ControlId) -> EventNumber {
         let kind = EventKind::Ended { control: control.clone() };
@@ -235,24 +309,66 @@ mod tests {
         let dropped = queue.take(&mut taken);
         let mut entries = taken.entries.into_iter();
         let mut notes = taken.notes.into_iter();
-        let number = |line| match line {
-            Line::Usual(usual) => usual.number.0,
-            Line::Note => notes.next().unwrap().number.0,
-            Line::Entry => match entries.next() {
-                Some(Entry::Event(moment)) => moment.number.0,
-                other => panic!("{other:?} is no event"),
-            },
-            Line::Met => panic!("nobody was met"),
+        let mut last = taken.before.0;
+        let number = |line| {
+            last += 1;
+            let known = match line {
+                Line::Usual(_) => last,
+                Line::Note => notes.next().unwrap().number.0,
+                Line::Event => match entries.next() {
+                    Some(Entry::Event(moment)) => moment.number.0,
+                    other => panic!("{other:?} is no event"),
+                },
+                other => panic!("{other:?} was not put there"),
+            };
+            assert_eq!(known, last, "they are counted");
+            known
         };
         (taken.lines.into_iter().map(number).collect(), dropped)
     }
 
-    fn note_in_time(queue: &Queue, control: &ControlId) -> Option<EventNumber> {
+    /// A note, as nearly all are, or another one.
+    fn note_in_time(queue: &Queue, control: Option<&ControlId>) -> Option<EventNumber> {
+        let home = ProcessIndex(1);
+        let begun = || Who::Begun(Beginning { home, method: &BUY, hash: 7, nth: 3 });
         queue.note_in_time(RealTime::default(), Delay::ZERO, || Note {
-            control: Who::Named(control.clone()),
+            control: control.cloned().map_or_else(begun, Who::Named),
             path: CallPath::root(1),
             what: Happens::ReturnSent,
         })
+    }
+
+    /// What is kept of a note is all that it says, or it is kept as it is.
+    #[test]
+    fn what_is_usual_comes_back_whole() {
+        let sent_as = SentAs { process: ProcessIndex(2), number: EventNumber(u64::MAX) };
+        let says = [
+            (Happens::CallSent { method: &BUY, content: u16::MAX }, true),
+            (Happens::CallArrived { method: &BUY, sent_as }, true),
+            (Happens::ReturnSent, true),
+            (Happens::ReturnArrived { sent_as }, true),
+            (Happens::CallSent { method: &ASK, content: 1 }, false),
+            (Happens::CallArrived { method: &ASK, sent_as }, false),
+        ];
+        for (what, is_usual) in says {
+            let (at, delay) = (RealTime::from_nanos(5), Delay::from_nanos(6));
+            let beginning = Beginning {
+                home: ProcessIndex(u64::MAX),
+                method: &BUY,
+                hash: u64::MAX,
+                nth: u32::MAX,
+            };
+            let root =
+                |nth| Note { control: Who::Begun(beginning), path: CallPath::root(nth), what };
+            let usual = Usual::of(at, delay, &root(65_535));
+            assert_eq!(usual.is_some(), is_usual, "{what:?}");
+            assert!(Usual::of(at, delay, &root(65_536)).is_none());
+            if let Some(usual) = usual {
+                assert_eq!((usual.at, usual.delay, usual.nth()), (at, delay, 65_535));
+                assert_eq!(format!("{:?}", usual.beginning()), format!("{beginning:?}"));
+                assert_eq!(format!("{:?}", usual.what()), format!("{what:?}"));
+            }
+        }
     }
 
     #[test]
@@ -261,16 +377,16 @@ mod tests {
         for expected in [1, 2, 3, 4] {
             let number = match expected % 2 {
                 0 => note(&queue, &control),
-                _ => note_in_time(&queue, &control).unwrap(),
+                _ => note_in_time(&queue, Some(&control)).unwrap(),
             };
             assert_eq!(number, EventNumber(expected));
         }
         assert!(!queue.push(Entry::Gap(Gap { missing: 1, why: Why::DiskFull })));
         assert_eq!(taken(&queue), (vec![1, 2], 3));
         assert!(queue.is_empty());
-        assert_eq!(note_in_time(&queue, &control), Some(EventNumber(5)));
+        assert_eq!(note_in_time(&queue, None), Some(EventNumber(5)));
         queue.end();
-        assert_eq!(note_in_time(&queue, &control), None);
+        assert_eq!(note_in_time(&queue, None), None);
         assert_eq!(taken(&queue), (vec![5], 0));
     }
 
@@ -284,7 +400,7 @@ mod tests {
         assert_eq!(queue.take(&mut taken), 2);
         assert_eq!(taken.lines.iter().filter(|line| matches!(line, Line::Met)).count(), MET_MAX);
         assert!(taken.met.len() == MET_MAX && taken.met.iter().all(|(_, met)| *met == name));
-        assert!(matches!(taken.lines[0], Line::Entry));
+        assert!(matches!(taken.lines[0], Line::Event));
     }
 
     /// Many threads, a small queue and a slow reader: the order is the order of the
@@ -308,9 +424,10 @@ mod tests {
             for nth in 0..4 {
                 let (queue, control) = (&queue, &control);
                 scope.spawn(move || {
-                    (0..EACH).for_each(|event| match (nth + event) % 2 {
+                    (0..EACH).for_each(|event| match (nth + event) % 3 {
                         0 => _ = note(queue, control),
-                        _ => _ = note_in_time(queue, control),
+                        1 => _ = note_in_time(queue, Some(control)),
+                        _ => _ = note_in_time(queue, None),
                     });
                 });
             }

@@ -92,7 +92,7 @@ pub struct LogWriter<S> {
 enum Item<'a> {
     Entry(&'a Entry),
     Note(&'a Noted),
-    Usual(&'a Usual),
+    Usual(EventNumber, &'a Usual),
 }
 
 impl<S: Storage> LogWriter<S> {
@@ -130,27 +130,28 @@ impl<S: Storage> LogWriter<S> {
         let dropped = queue.take(&mut batch);
         let (mut lines, mut entries) = (&batch.lines[..], batch.entries.iter());
         let (mut notes, mut met) = (batch.notes.iter(), batch.met.iter());
+        let mut last = batch.before;
         while let Some((line, rest)) = lines.split_first() {
-            lines = match (self.put_many(now, lines), line) {
-                (0, Line::Usual(usual)) => {
-                    self.put(now, Item::Usual(usual));
-                    rest
+            let many = self.put_many(now, last, lines);
+            if many > 0 {
+                (last.0, lines) = (last.0 + many as u64, &lines[many..]);
+            } else {
+                lines = rest;
+                last.0 += u64::from(matches!(line, Line::Usual(_) | Line::Note | Line::Event));
+                match line {
+                    Line::Usual(usual) => self.put(now, Item::Usual(last, usual)),
+                    Line::Note => {
+                        notes.next().into_iter().for_each(|noted| self.put(now, Item::Note(noted)));
+                    }
+                    Line::Event | Line::Entry => {
+                        entries.next().into_iter().for_each(|entry| self.append(now, entry));
+                    }
+                    Line::Met => {
+                        let met = met.next().into_iter();
+                        met.for_each(|(process, name)| self.encoder.meet(*process, name));
+                    }
                 }
-                (0, Line::Note) => {
-                    notes.next().into_iter().for_each(|noted| self.put(now, Item::Note(noted)));
-                    rest
-                }
-                (0, Line::Entry) => {
-                    entries.next().into_iter().for_each(|entry| self.append(now, entry));
-                    rest
-                }
-                (0, Line::Met) => {
-                    let met = met.next().into_iter();
-                    met.for_each(|(process, name)| self.encoder.meet(*process, name));
-                    rest
-                }
-                (taken, _) => &lines[taken..],
-            };
+            }
             if self.is_large() {
                 self.flush(now);
             }
@@ -171,9 +172,9 @@ impl<S: Storage> LogWriter<S> {
         }
     }
 
-    /// Takes the notes with which these begin, as long as there is nothing else to do: how many.
-    /// Nearly all that comes is taken so.
-    fn put_many(&mut self, now: RealTime, lines: &[Line]) -> usize {
+    /// Takes the notes with which these begin, whose numbers follow that one, as long as there is
+    /// nothing else to do: how many. Nearly all that comes is taken so.
+    fn put_many(&mut self, now: RealTime, last: EventNumber, lines: &[Line]) -> usize {
         if self.is_ended || self.missing.is_some() || self.is_large() {
             return 0;
         }
@@ -181,8 +182,8 @@ impl<S: Storage> LogWriter<S> {
         while let Some(Line::Usual(usual)) = lines.get(taken)
             && !self.encoder.is_full()
         {
-            self.encoder.push_usual(usual);
             taken += 1;
+            self.encoder.push_usual(EventNumber(last.0 + taken as u64), usual);
         }
         if taken > 0 {
             self.waits_since.get_or_insert(now);
@@ -326,7 +327,7 @@ impl<S: Storage> LogWriter<S> {
         match item {
             Item::Entry(entry) => self.encoder.push(entry),
             Item::Note(noted) => self.encoder.push_note(noted),
-            Item::Usual(usual) => self.encoder.push_usual(usual),
+            Item::Usual(number, usual) => self.encoder.push_usual(number, usual),
         }
         self.waits_since.get_or_insert(now);
         if self.encoder.is_full() && !self.is_ended {

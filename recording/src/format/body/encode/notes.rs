@@ -35,14 +35,14 @@ impl Encoder {
 
     /// The same with one that is as nearly all are.
     #[inline]
-    pub(crate) fn push_usual(&mut self, usual: &Usual) {
-        let Usual { number, at, delay, beginning, nth, what } = usual;
+    pub(crate) fn push_usual(&mut self, number: EventNumber, usual: &Usual) {
+        let (beginning, nth, what) = (usual.beginning(), usual.nth(), usual.what());
         // Here the control begins, or comes to this process: nobody need be asked for it. Was it
         // here nevertheless, because a process calls itself, then it is defined again.
         let is_call = matches!(what, Happens::CallSent { .. } | Happens::CallArrived { .. });
-        let is_new = *nth == 1 && is_call;
-        let begun = |it: &mut Self, few| it.begun(few, beginning, is_new);
-        self.put_note((*number, *at, *delay), &[*nth], *what, begun);
+        let is_new = nth == 1 && is_call;
+        let begun = |it: &mut Self, few| it.begun(few, &beginning, is_new);
+        self.put_note((number, usual.at, usual.delay), &[nth], what, begun);
     }
 
     /// Mostly all that a note names was named before, so a few bytes say it; what is not goes
