@@ -406,6 +406,9 @@ impl Handle {
 
     /// Wakes whose timer is due, does what else is, and says when to look again.
     fn tend(&self) -> Duration {
+        if self.replay().is_some_and(Replay::is_freed) {
+            self.0.alarms.ring_at_the_end();
+        }
         let alarm = self.0.alarms.ring(self.now());
         let mut core = self.lock();
         let now = self.now();

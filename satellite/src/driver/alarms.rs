@@ -26,6 +26,9 @@ const NEVER: i64 = i64::MAX;
 /// It has come.
 const RANG: i64 = i64::MAX - 1;
 
+/// It comes at the end of a replay.
+const AT_THE_END: i64 = i64::MAX - 2;
+
 pub(super) struct Alarms {
     of: ProcessIndex,
     roster: Roster<Slot>,
@@ -112,7 +115,7 @@ impl Alarms {
     /// sees what the other has done.
     #[inline]
     pub(super) fn set(&self, alarm: &Alarm, at: RealTime) -> bool {
-        let at = at.as_nanos().min(RANG - 1);
+        let at = at.as_nanos().min(AT_THE_END - 1);
         alarm.slot().at.store(at, Ordering::SeqCst);
         at < self.looks_at.load(Ordering::SeqCst)
             && at < self.looks_at.fetch_min(at, Ordering::SeqCst)
@@ -134,12 +137,22 @@ impl Alarms {
             let (seq, any) = (Ordering::SeqCst, Ordering::Relaxed);
             if at <= now && slot.at.compare_exchange(at, RANG, seq, any).is_ok() {
                 slot.bell.ring();
-            } else if at < RANG {
+            } else if at < AT_THE_END {
                 next = next.min(at);
             }
         });
         let next = self.looks_at.fetch_min(next, Ordering::SeqCst).min(next);
         (next != NEVER).then(|| RealTime::from_nanos(next))
+    }
+
+    /// A replay is at its end: those ring that wait for it.
+    pub(super) fn ring_at_the_end(&self) {
+        self.roster.for_each(|slot| {
+            let (seq, any) = (Ordering::SeqCst, Ordering::Relaxed);
+            if slot.at.compare_exchange(AT_THE_END, RANG, seq, any).is_ok() {
+                slot.bell.ring();
+            }
+        });
     }
 }
 
@@ -168,6 +181,16 @@ impl Alarm {
     #[inline]
     pub fn is_set(&self) -> bool {
         self.slot().at.load(Ordering::Relaxed) != NEVER
+    }
+
+    /// It rings at the end of a replay.
+    pub(super) fn set_for_the_end(&self) {
+        self.slot().at.store(AT_THE_END, Ordering::SeqCst);
+    }
+
+    /// It has rung: whoever asks is not woken, but told.
+    pub(super) fn has_rung(&self) {
+        self.slot().at.store(RANG, Ordering::SeqCst);
     }
 
     /// It is not to ring any longer.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use ddbx_protocol::{Delay, EventKind, EventNumber};
 use ddbx_recording::Payload;
+use smallvec::SmallVec;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::task::{AbortHandle, JoinHandle, yield_now};
 use tokio::time::timeout;
@@ -109,7 +110,7 @@ thread_local! {
 
 /// Fragments that are under way until this is dropped.
 #[derive(Default)]
-struct Ran(Vec<(Handle, u64)>);
+struct Ran(SmallVec<[(Handle, u64); 1]>);
 
 /// Whether it will be known when the control on this thread stands again.
 pub(super) fn begins(satellite: &Handle, fragment: u64) -> bool {

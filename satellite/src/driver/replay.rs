@@ -37,7 +37,8 @@ struct State {
     /// Who waits for the end.
     beyond: BTreeMap<u64, (EventKind, oneshot::Sender<Told>)>,
     next_beyond: u64,
-    moved_at: Instant,
+    /// How far it had come when that was last asked, and when it was first seen there.
+    seen: (u64, Instant),
     recent: VecDeque<Place>,
     /// Who tells how far it has come.
     wake: Sender<()>,
@@ -69,7 +70,7 @@ impl Replay {
             turns: BTreeMap::new(),
             beyond: BTreeMap::new(),
             next_beyond: 0,
-            moved_at: Instant::now(),
+            seen: (0, Instant::now()),
             recent: VecDeque::new(),
             wake,
         });
@@ -84,6 +85,11 @@ impl Replay {
     /// What may become of calls at all.
     pub(super) fn sorts(&self) -> Sorts {
         self.sorts
+    }
+
+    /// Whether the process goes on by itself.
+    pub(super) fn is_freed(&self) -> bool {
+        self.is_freed.load(Ordering::SeqCst)
     }
 
     /// Waits until the process goes on by itself.
@@ -232,14 +238,21 @@ impl Replay {
             for (_, (_, tell)) in std::mem::take(&mut state.beyond) {
                 let _ = tell.send(Told::Now);
             }
-            self.is_freed.store(true, Ordering::Release);
+            if !self.is_freed.swap(true, Ordering::SeqCst) {
+                // It has alarms to ring.
+                let _ = state.wake.send(());
+            }
             self.freed.notify_waiters();
         }
     }
 
     pub(super) fn progress(&self) -> Progress {
-        let state = self.lock();
+        let mut state = self.lock();
         let (done, of) = state.script.count();
+        // It is asked often: so nobody looks at the clock at every event.
+        if state.seen.0 != done {
+            state.seen = (done, Instant::now());
+        }
         let at_turn = state.turns.keys().map(|place| {
             let (number, kind) = state.script.at(*place);
             AtTurn { kind: kind.clone(), number: Some(number) }
@@ -252,7 +265,7 @@ impl Replay {
             next: state.script.next(),
             must_end: state.script.must_end(),
             lasted: state.script.lasted(),
-            idle: state.moved_at.elapsed(),
+            idle: state.seen.1.elapsed(),
             waiting: beyond.chain(at_turn).take(WAITING_MAX).collect(),
             recent: state.recent.iter().map(|place| state.script.at(*place)).map(own).collect(),
             differs: state.script.first_difference().cloned(),
@@ -278,7 +291,6 @@ impl State {
     /// further.
     fn happens(&mut self, place: Option<Place>, kind: &EventKind) -> EventNumber {
         let Some(place) = place else { return self.script.happens_beyond() };
-        self.moved_at = Instant::now();
         if self.recent.len() == RECENT_MAX {
             self.recent.pop_front();
         }

@@ -53,6 +53,21 @@ impl Handle {
         self.0.alarms.take()
     }
 
+    /// What may become of a call besides its events, in a replay: it rings when somebody has to
+    /// look out for that. If nothing of the kind was recorded that is when all has happened again.
+    pub fn set_in_replay(&self, alarm: &Alarm) {
+        alarm.set_for_the_end();
+        // Whoever comes to the end after this finds it set.
+        if self.replay().is_none_or(|replay| replay.sorts().any() || replay.is_freed()) {
+            alarm.has_rung();
+        }
+    }
+
+    /// Whether this is a replay, and no call in it came to another end than its answer.
+    pub fn only_answers(&self) -> bool {
+        self.replay().is_some_and(|replay| !replay.sorts().any())
+    }
+
     /// It rings at this moment.
     #[inline]
     pub fn set(&self, alarm: &Alarm, at: RealTime) {

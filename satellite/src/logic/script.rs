@@ -68,8 +68,17 @@ pub struct Like {
 pub struct Sorts {
     /// Deadlines pass.
     pub expire: bool,
-    /// Calls are given up.
+    /// Calls are given up by their callees.
     pub are_given_up: bool,
+    /// The same by their callers.
+    pub are_left: bool,
+}
+
+impl Sorts {
+    /// Whether there is any.
+    pub fn any(self) -> bool {
+        self.expire || self.are_given_up || self.are_left
+    }
 }
 
 #[derive(Debug)]
@@ -161,10 +170,11 @@ impl Script {
     /// What becomes of calls in it.
     pub fn sorts(&self) -> Sorts {
         use EventKind::{Cancelled, DeadlineExpired};
-        let kinds = || self.steps.iter().map(|step| &step.kind);
+        let any = |is: fn(&EventKind) -> bool| self.steps.iter().any(|step| is(&step.kind));
         Sorts {
-            expire: kinds().any(|kind| matches!(kind, DeadlineExpired { .. })),
-            are_given_up: kinds().any(|kind| matches!(kind, Cancelled { end: End::Callee, .. })),
+            expire: any(|kind| matches!(kind, DeadlineExpired { .. })),
+            are_given_up: any(|kind| matches!(kind, Cancelled { end: End::Callee, .. })),
+            are_left: any(|kind| matches!(kind, Cancelled { end: End::Caller, .. })),
         }
     }
 
