@@ -9,7 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use ddbx_protocol::{Delay, EventKind};
+use ddbx_protocol::EventKind;
 use ddbx_recording::SentAs;
 use ddbx_satellite::driver::Handle;
 use pin_project_lite::pin_project;
@@ -19,7 +19,7 @@ use tarpc::client::{Channel, RpcError};
 use tarpc::{RequestName, ServerError, context};
 
 use crate::connection::Connection;
-use crate::envelope::{ResponseMeta, Timed, TracedRequest, TracedResponse};
+use crate::envelope::{ResponseMeta, Says, Short, TracedRequest, TracedResponse};
 use crate::process::Process;
 use crate::server::is_deadline;
 
@@ -58,27 +58,30 @@ struct Answer<Resp> {
 enum Said {
     /// There was none, or nothing in it.
     Nothing,
-    /// With which delay the response comes.
-    Delay(Delay),
-    /// That, and more.
+    /// No more than a number holds.
+    InShort(Says),
+    /// More.
     All(ResponseMeta),
 }
 
 impl<Resp> Answer<Resp> {
-    /// All that was said, if it was more than a delay.
+    /// All that was said, if it was not said in short.
     #[inline]
     fn meta(&self) -> Option<&ResponseMeta> {
         match &self.said {
             Said::All(meta) => Some(meta),
-            Said::Nothing | Said::Delay(_) => None,
+            Said::Nothing | Said::InShort(_) => None,
         }
     }
 
     /// As what it was sent.
     #[inline]
-    fn sent_as(&self) -> SentAs {
-        let sent = |meta: &ResponseMeta| SentAs { process: meta.from, number: meta.sent };
-        self.meta().map(sent).unwrap_or_default()
+    fn sent_as(&self, connection: &Connection) -> SentAs {
+        match &self.said {
+            Said::Nothing => SentAs::default(),
+            Said::InShort(says) => connection.sent_as(says.sent()),
+            Said::All(meta) => SentAs { process: meta.from, number: meta.sent },
+        }
     }
 
     /// Whether it was the connection that gave it.
@@ -115,6 +118,7 @@ where
             if !has_left {
                 return self.leaves(call, ctx, request).await;
             }
+            call.who.set_alarm();
             let exchange = pin!(self.channel.call(ctx, request));
             Exchange::new(self, call, exchange).await
         }
@@ -133,9 +137,13 @@ where
             call.leaves(self.process.controls(), &mut ctx, body).await;
             call.who.write_late(meta, self.connection.hello(call.who.satellite));
             match call.who.satellite.is_replay() {
+                true => call.who.set_alarm_in_replay(),
+                false => call.who.set_alarm(),
+            }
+            match call.who.may_be_given_up_in_replay() {
                 true => {
                     let exchange = pin!(self.exchange_in_replay(&call.who, ctx, request));
-                    Exchange::in_replay(self, call, exchange).await
+                    Exchange::new(self, call, exchange).await
                 }
                 false => {
                     let exchange = pin!(self.channel.call(ctx, request));
@@ -147,9 +155,8 @@ where
 
     /// It is back, which is this event.
     fn returned(&self, call: &Call<'_>, answer: &Answer<Resp>) -> EventKind {
-        let departure =
-            |meta: &ResponseMeta| self.process.controls().departure(meta.from, meta.sent);
-        let sent_as = answer.meta().and_then(departure);
+        let SentAs { process, number } = answer.sent_as(&self.connection);
+        let sent_as = self.process.controls().departure(process, number);
         EventKind::ReturnArrived { call: call.who.id(), sent_as }
     }
 
@@ -159,7 +166,7 @@ where
         self.connection.answered(&response);
         let (said, outcome) = match response {
             Ok(TracedResponse::Plain(body)) => (Said::Nothing, Ok(body)),
-            Ok(TracedResponse::Timed(Timed { body, delay })) => (Said::Delay(delay), Ok(body)),
+            Ok(TracedResponse::Short(Short { body, says })) => (Said::InShort(says), Ok(body)),
             Ok(TracedResponse::With(mut room)) => {
                 (Said::All(mem::take(room.meta_mut())), Ok(room.take_body()))
             }
@@ -193,8 +200,8 @@ where
         answer
     }
 
-    /// In a replay: also if the caller gives it up. The callee then does not hear of that
-    /// now but where it did.
+    /// In a replay where the caller may give it up: the callee then does not hear of that now
+    /// but where it did.
     fn exchange_in_replay(
         &self,
         who: &Who<'_>,

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use ddbx_protocol::{ConnectionId, EventKind, EventNumber};
+use ddbx_protocol::{ConnectionId, EventKind, EventNumber, ProcessIndex};
+use ddbx_recording::SentAs;
 use ddbx_satellite::driver::Handle;
 use tarpc::client::RpcError;
 
@@ -20,6 +21,8 @@ pub(crate) struct Connection {
     /// Which of this end's names the other end knows, and has answered with its own; 0 for
     /// none.
     met: AtomicU64,
+    /// Who that is: of interest once it is met.
+    other_end: AtomicU64,
 }
 
 impl Connection {
@@ -30,6 +33,7 @@ impl Connection {
             connected: EventNumber::default(),
             answered: AtomicBool::new(false),
             met: AtomicU64::new(0),
+            other_end: AtomicU64::new(0),
         };
         new.connected = new.note(|connection| EventKind::Connected { connection });
         new
@@ -72,9 +76,16 @@ impl Connection {
             let tell = || satellite.is_called(answer.from, name);
             self.process.controls().meet(answer.from, name, tell);
             satellite.connected(answer.from);
+            self.other_end.store(answer.from.0, Ordering::Relaxed);
             // Only then: whoever sees this finds the name.
             self.met.fetch_max(names_had, Ordering::Release);
         }
+    }
+
+    /// As what an answer was sent, of which it says the number alone.
+    #[inline]
+    pub(crate) fn sent_as(&self, number: EventNumber) -> SentAs {
+        SentAs { process: ProcessIndex(self.other_end.load(Ordering::Relaxed)), number }
     }
 
     /// Whether anything has come back.

@@ -349,6 +349,14 @@ impl Control {
         self.deadline().unwrap_or_else(comes).due
     }
 
+    /// The same, for a timer that is set now. A replay takes its time.
+    pub(crate) fn due_or_later(&self) -> VirtualTime {
+        match self.satellite().is_replay() {
+            true => self.clock() + self.came.allowed,
+            false => self.due(),
+        }
+    }
+
     /// What is left now, in virtual time, of a deadline that a context shows, which is then on
     /// the process's clock.
     pub(crate) fn remaining(

@@ -64,8 +64,6 @@ pub(crate) struct Controls {
     pub(crate) made_by_controls: AtomicU64,
     /// Controls from outside that have begun with a call that came from there.
     pub(crate) came_from_outside: AtomicU64,
-    /// Controls from outside that were named exactly; the others are counted by `likes`.
-    from_outside: AtomicU64,
     connections: AtomicU32,
     /// What there was no room for.
     names_dropped: AtomicU64,
@@ -96,7 +94,6 @@ impl Controls {
             served: AtomicU64::new(0),
             made_by_controls: AtomicU64::new(0),
             came_from_outside: AtomicU64::new(0),
-            from_outside: AtomicU64::new(0),
             connections: AtomicU32::new(0),
             names_dropped: AtomicU64::new(0),
             peers_dropped: AtomicU64::new(0),
@@ -116,7 +113,6 @@ impl Controls {
 
     #[inline(never)]
     fn nth_root_exactly(&self, method: &Method, hash: u64) -> u32 {
-        self.from_outside.fetch_add(1, Ordering::Relaxed);
         lock(&self.roots).of_call(method, hash)
     }
 
@@ -297,7 +293,7 @@ impl Report for Controls {
         let shown = shown(&watched);
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let not_shown = (watched.len() - shown.len()) as u64;
-        let from_outside = count(&self.from_outside) + self.likes.counted();
+        let from_outside = lock(&self.roots).counted() + self.likes.counted();
         let begun_by_calling = from_outside.saturating_sub(count(&self.came_from_outside));
         Status {
             in_flight: self.calls().len() as u64,

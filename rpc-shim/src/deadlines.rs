@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// tarpc itself is given a deadline that never comes: the shim keeps the real one,
 /// in virtual time. (tokio's timers do not take much more than two years.)
-const FAR_AWAY: Duration = Duration::from_secs(30 * DAY_SECONDS);
+pub(crate) const FAR_AWAY: Duration = Duration::from_secs(30 * DAY_SECONDS);
 
 /// Beyond this, a deadline was not meant: it is the one that tarpc was given.
 pub(crate) const FAR: Remaining = Remaining::seconds(15 * DAY_SECONDS);

@@ -8,19 +8,22 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Once;
 
-use ddbx_protocol::Delay;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use tarpc::{RequestName, ServerError};
 
+use crate::far_timer;
 use crate::pool::Room;
 
 mod meta;
 mod packed;
+mod short;
 
 pub(crate) use meta::{Brief, FIRST, Hello};
 pub use meta::{RequestMeta, ResponseMeta};
 use packed::{PackedBrief, PackedMore, ReadBrief, ReadMore};
+pub(crate) use short::Says;
+pub use short::Short;
 
 // None can begin the number of a method, in any of bincode's ways to write one.
 const PLAIN: u8 = 255;
@@ -30,9 +33,9 @@ const WITH_META: u8 = 254;
 const USUAL: u8 = 253;
 
 // What comes after `WITH_META`. (Smaller numbers were these while they meant something else.)
-const MESSAGE: u8 = 9;
+const MESSAGE: u8 = 10;
 const FAILURE: u8 = 3;
-const TIMED: u8 = 4;
+const SHORT: u8 = 11;
 
 const NOT_WRAPPED: &str = "not a ddbx envelope: the other end of this connection is not wrapped \
                            by ddbx; wrap both ends or none";
@@ -48,22 +51,12 @@ pub struct TracedRequest<Req: 'static>(Room<RequestMeta, Req>);
 pub enum TracedResponse<Resp: 'static> {
     /// Nothing is added: there is no session.
     Plain(Resp),
-    /// There is nothing to say but its delay: nearly all of a session.
-    Timed(Timed<Resp>),
+    /// There is no more to say than a number holds: nearly all of a session.
+    Short(Short<Resp>),
     /// There is more to say.
     With(Room<ResponseMeta, Resp>),
     /// The error of a handler. There are few.
     Failed(Box<(ResponseMeta, ServerError)>),
-}
-
-/// A response and the delay with which it comes. In this order: what the values of a response
-/// leave unused at its beginning tells the variants of its envelope apart, for which no more room
-/// is needed then.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[repr(C)]
-pub struct Timed<T> {
-    pub(crate) body: T,
-    pub(crate) delay: Delay,
 }
 
 impl<Req> TracedRequest<Req> {
@@ -118,15 +111,18 @@ struct Readable<M, T, D, E> {
 #[serde(rename_all = "snake_case")]
 enum Body<T, D, E> {
     Message(T),
-    Timed(D),
+    Short(D),
     Failure(E),
 }
 
 impl<Req: Serialize> Serialize for TracedRequest<Req> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (meta, body) = self.0.parts();
+        if meta.hello().is_some() {
+            far_timer::is_there();
+        }
         if serializer.is_human_readable() {
-            let body = Body::<_, Timed<()>, &ServerError>::Message(body);
+            let body = Body::<_, Short<()>, &ServerError>::Message(body);
             let ddbx = Some(meta).filter(|meta| meta.says_anything());
             return Readable { ddbx, body }.serialize(serializer);
         }
@@ -142,10 +138,15 @@ impl<Req: Serialize> Serialize for TracedRequest<Req> {
 
 impl<Resp: Serialize> Serialize for TracedResponse<Resp> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Self::With(room) = self
+            && room.parts().0.name.is_some()
+        {
+            far_timer::is_there();
+        }
         if serializer.is_human_readable() {
             let (ddbx, body) = match self {
                 Self::Plain(body) => (None, Body::Message(body)),
-                Self::Timed(timed) => (None, Body::Timed(timed)),
+                Self::Short(short) => (None, Body::Short(short)),
                 Self::With(room) => {
                     let (meta, body) = room.parts();
                     (Some(meta), Body::Message(body))
@@ -156,9 +157,9 @@ impl<Resp: Serialize> Serialize for TracedResponse<Resp> {
         }
         match self {
             Self::Plain(body) => (PLAIN, body).serialize(serializer),
-            Self::Timed(Timed { body, delay: Delay::ZERO }) => (USUAL, body).serialize(serializer),
-            Self::Timed(Timed { body, delay }) => {
-                (WITH_META, TIMED, delay, body).serialize(serializer)
+            Self::Short(Short { body, says: Says::NOTHING }) => (USUAL, body).serialize(serializer),
+            Self::Short(Short { body, says }) => {
+                (WITH_META, SHORT, says.bits(), body).serialize(serializer)
             }
             Self::With(room) => {
                 let (meta, body) = room.parts();
@@ -184,7 +185,7 @@ impl<'de, Req: Deserialize<'de>> Deserialize<'de> for TracedRequest<Req> {
                 **request.parts_mut().0 = meta;
                 Ok(request)
             }
-            Readable { body: Body::Timed { .. } | Body::Failure(_), .. } => {
+            Readable { body: Body::Short { .. } | Body::Failure(_), .. } => {
                 Err(de::Error::custom("a request cannot be an answer"))
             }
         }
@@ -200,7 +201,7 @@ impl<'de, Resp: Deserialize<'de>> Deserialize<'de> for TracedResponse<Resp> {
         match (ddbx, body) {
             (None, Body::Message(body)) => Ok(Self::Plain(body)),
             (Some(meta), Body::Message(body)) => Ok(Self::said(meta, body)),
-            (_, Body::Timed(timed)) => Ok(Self::Timed(timed)),
+            (_, Body::Short(short)) => Ok(Self::Short(short)),
             (Some(meta), Body::Failure(error)) => Ok(Self::Failed(Box::new((meta, error)))),
             (None, Body::Failure(error)) => Err(de::Error::custom(error)),
         }
@@ -218,14 +219,14 @@ impl<Resp> TracedResponse<Resp> {
 
     /// A response of which there is nothing to say but this.
     #[inline]
-    pub(crate) fn timed(body: Resp, delay: Delay) -> Self {
-        Self::Timed(Timed { body, delay })
+    pub(crate) fn short(body: Resp, says: Says) -> Self {
+        Self::Short(Short { body, says })
     }
 }
 
 fn read_by_people<'de, M, T, From>(
     deserializer: From,
-) -> Result<Readable<M, T, Timed<T>, ServerError>, From::Error>
+) -> Result<Readable<M, T, Short<T>, ServerError>, From::Error>
 where
     M: Deserialize<'de>,
     T: Deserialize<'de>,
@@ -295,11 +296,11 @@ impl<'de, Resp: Deserialize<'de>> Visitor<'de> for Elements<TracedResponse<Resp>
         let from = &mut elements;
         match next::<u8, A>(from)? {
             PLAIN => Ok(TracedResponse::Plain(next(from)?)),
-            USUAL => Ok(TracedResponse::timed(next(from)?, Delay::ZERO)),
+            USUAL => Ok(TracedResponse::short(next(from)?, Says::NOTHING)),
             WITH_META => match next::<u8, A>(from)? {
-                TIMED => {
-                    let delay = next(from)?;
-                    Ok(TracedResponse::timed(next(from)?, delay))
+                SHORT => {
+                    let says = Says::from_bits(next(from)?);
+                    Ok(TracedResponse::short(next(from)?, says))
                 }
                 MESSAGE => {
                     let meta = next(from)?;

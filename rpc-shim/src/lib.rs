@@ -48,6 +48,7 @@ mod controls;
 mod course;
 mod deadlines;
 mod envelope;
+mod far_timer;
 mod homes;
 mod init;
 pub mod load_balance;

@@ -155,6 +155,8 @@ impl From<ControlId> for Name {
 #[derive(Default)]
 pub(crate) struct Roots {
     calls: HashMap<(usize, u64), u32, RandomState>,
+    /// How many those are in all.
+    counted: u64,
     named: BTreeMap<String, u32>,
 }
 
@@ -164,9 +166,15 @@ impl Roots {
         if self.calls.len() >= ROOTS_MAX {
             self.calls.clear();
         }
+        self.counted += 1;
         let nth = self.calls.entry((method.nth, hash)).or_default();
         *nth = nth.wrapping_add(1);
         *nth
+    }
+
+    /// How many have begun with calls.
+    pub(crate) fn counted(&self) -> u64 {
+        self.counted
     }
 
     /// One that was given a name.

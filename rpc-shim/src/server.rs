@@ -218,7 +218,7 @@ where
                         // The handler sees the deadline that it would have seen.
                         ctx.deadline = arrived.shown.unwrap_or(ctx.deadline);
                         let handler = service.serve(ctx, body);
-                        return Either::Left(Handling::at_once(arrived.call, handler));
+                        return Either::Left(Handling::of(arrived.call, handler));
                     }
                     Some(_) => Later::Arrived(arrived, body),
                 }

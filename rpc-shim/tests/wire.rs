@@ -271,6 +271,39 @@ async fn errors_come_through() {
     }
 }
 
+/// How often a runtime waits for sockets, per call of a session in it.
+macro_rules! waits_per_call {
+    ($format:expr) => {{
+        const CALLS: u64 = 200;
+        let session = ddbx::test::session().await;
+        let (caller, bank) = (session.process("caller"), session.process("bank"));
+        let wrap = |channel| caller.client(channel);
+        let client = over_tcp!($format, bank.serve(Ledger::default().serve()), wrap);
+        // The first one introduces the two.
+        client.balance(within(20_000), 7).await.unwrap();
+        let waits = || tokio::runtime::Handle::current().metrics().worker_park_count(0);
+        let before = waits();
+        for _ in 0..CALLS {
+            client.balance(within(20_000), 7).await.unwrap();
+        }
+        (waits() - before) as f64 / CALLS as f64
+    }};
+}
+
+/// It waits for a request and for its response, and no timer that tarpc sets meanwhile makes it
+/// look around in vain.
+#[tokio::test]
+async fn timers_of_a_session_wake_nobody_when_they_are_set() {
+    let waits = waits_per_call!(Bincode::default);
+    assert!(waits < 2.5, "{waits}");
+}
+
+#[tokio::test]
+async fn nor_do_they_where_messages_are_text() {
+    let waits = waits_per_call!(Json::default);
+    assert!(waits < 2.5, "{waits}");
+}
+
 fn within(millis: u64) -> Context {
     let mut context = context::current();
     context.deadline = std::time::Instant::now() + std::time::Duration::from_millis(millis);

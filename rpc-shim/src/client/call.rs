@@ -234,7 +234,10 @@ impl<'a> Call<'a> {
         Box::pin(async move {
             let Own { brief: Brief { delay, remaining, is_free, .. }, left_at, alarm, .. } =
                 who.own();
-            let (delay, due) = (*delay, *left_at + *remaining);
+            // A replay takes its time.
+            let since =
+                if who.satellite.is_replay() { who.satellite.now() - *delay } else { *left_at };
+            let (delay, due) = (*delay, since + *remaining);
             let timer = TimerOf { who: &who, delay, due, gate: Gate::Deadline, is_free: false };
             let mut deadline = who.satellite.arm_with(timer, alarm);
             let expires = || EventKind::DeadlineExpired { call: who.id(), end: End::Caller };
@@ -440,13 +443,24 @@ impl Who<'_> {
         self.satellite.set(&self.own().alarm, self.due());
     }
 
+    /// The same in a replay, where deadlines pass when they did.
+    pub(super) fn set_alarm_in_replay(&self) {
+        self.satellite.set_in_replay(&self.own().alarm);
+    }
+
+    /// Whether this is a replay in which it may come to another end than its answer.
+    pub(super) fn may_be_given_up_in_replay(&self) -> bool {
+        let satellite = self.satellite;
+        satellite.is_replay() && !(satellite.only_answers() && satellite.is_answered(&self.id()))
+    }
+
     /// Whether it has rung.
     #[inline]
     pub(super) fn poll_alarm(&self, context: &mut Context<'_>) -> Poll<()> {
         self.own().alarm.poll_rang(context)
     }
 
-    /// It comes back with this delay, of which there was no more to say.
+    /// It comes back with this delay, which was said in short.
     #[inline]
     pub(super) fn is_back_after(&self, delay: Delay) -> Passed {
         Passed { delay, is_free: self.own().brief.is_free }
@@ -459,7 +473,7 @@ impl Who<'_> {
     pub(super) fn is_back_with<T>(&self, answer: &Answer<T>) -> Passed {
         let Own { brief: Brief { delay, is_free, .. }, left_at: at, .. } = *self.own();
         match &answer.said {
-            Said::Delay(delay) => self.is_back_after(*delay),
+            Said::InShort(says) => self.is_back_after(says.delay()),
             Said::All(meta) => Passed { delay: meta.delay, is_free: meta.is_free || is_free },
             Said::Nothing if answer.is_lost() => {
                 Passed { delay: self.satellite.woken_by_a_loss(at, delay), is_free }

@@ -4,7 +4,6 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use ddbx_recording::SentAs;
 use ddbx_satellite::driver::Passed;
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -14,7 +13,7 @@ use tarpc::client::RpcError;
 use super::call::Call;
 use super::{Answer, Client, Said};
 use crate::capture;
-use crate::envelope::{Timed, TracedResponse};
+use crate::envelope::{Short, TracedResponse};
 
 /// What a call comes to.
 type Outcome<Resp> = Result<Resp, RpcError>;
@@ -31,8 +30,8 @@ pub(super) struct Exchange<'a, Req: 'static, Resp: 'static, F> {
 struct Rest<'a, Resp> {
     back: Option<Back<'a, Resp>>,
     /// The deadline is an event like any other: it does not overtake a response that would
-    /// have come before it.
-    expires: BoxFuture<'a, Passed>,
+    /// have come before it. None until it must be waited for.
+    expires: Option<BoxFuture<'a, Passed>>,
 }
 
 /// A response that comes back when it may.
@@ -53,21 +52,10 @@ where
         call: Call<'a>,
         exchange: Pin<&'a mut F>,
     ) -> Self {
-        call.who.set_alarm();
         Self { client, call, exchange, rest: None }
     }
 
-    /// The same in a replay, where deadlines pass when they did.
-    pub(super) fn in_replay(
-        client: &'a Client<Req, Resp>,
-        call: Call<'a>,
-        exchange: Pin<&'a mut F>,
-    ) -> Self {
-        let rest = Some(Rest::of(&call));
-        Self { client, call, exchange, rest }
-    }
-
-    /// A response of which there is more to say than its delay, or an error: what the call comes
+    /// A response of which there is more to say, or an error: what the call comes
     /// to, unless it must wait for that.
     #[inline(never)]
     fn is_back(
@@ -78,11 +66,11 @@ where
     ) -> Option<Outcome<Resp>> {
         let answer = client.meet(call, response);
         let passed = call.who.is_back_with(&answer);
-        if call.is_back_at_once(passed, || answer.sent_as()) {
+        if call.is_back_at_once(passed, || answer.sent_as(&client.connection)) {
             call.is_over(passed);
             return Some(answer.outcome);
         }
-        rest.insert(Rest::of(call)).comes_back(client, call, answer);
+        rest.insert(Rest::new()).comes_back(client, call, answer);
         None
     }
 }
@@ -101,16 +89,16 @@ where
         if rest.is_none() {
             match exchange.as_mut().poll(context) {
                 // Nearly all, and not moved about.
-                Poll::Ready(Ok(TracedResponse::Timed(Timed { body, delay })))
+                Poll::Ready(Ok(TracedResponse::Short(Short { body, says })))
                     if client.connection.is_answered() =>
                 {
-                    let passed = call.who.is_back_after(delay);
-                    if call.is_back_at_once(passed, SentAs::default) {
+                    let passed = call.who.is_back_after(says.delay());
+                    if call.is_back_at_once(passed, || client.connection.sent_as(says.sent())) {
                         call.is_over(passed);
                         return Poll::Ready(Ok(body));
                     }
-                    let answer = Answer { said: Said::Delay(delay), outcome: Ok(body) };
-                    rest.insert(Rest::of(call)).comes_back(client, call, answer);
+                    let answer = Answer { said: Said::InShort(says), outcome: Ok(body) };
+                    rest.insert(Rest::new()).comes_back(client, call, answer);
                 }
                 Poll::Ready(response) => {
                     if let Some(outcome) = Self::is_back(client, call, rest, response) {
@@ -120,7 +108,7 @@ where
                 Poll::Pending => ready!(call.who.poll_alarm(context)),
             }
         }
-        let rest = rest.get_or_insert_with(|| Rest::of(call));
+        let rest = rest.get_or_insert_with(Rest::new);
         let (passed, outcome) = ready!(rest.poll((client, call), exchange.as_mut(), context));
         call.is_over(passed);
         Poll::Ready(outcome)
@@ -129,8 +117,8 @@ where
 
 impl<'a, Resp: Serialize + Send + 'static> Rest<'a, Resp> {
     #[cold]
-    fn of(call: &Call<'a>) -> Box<Self> {
-        Box::new(Self { back: None, expires: call.expires() })
+    fn new() -> Box<Self> {
+        Box::new(Self { back: None, expires: None })
     }
 
     #[cold]
@@ -169,7 +157,7 @@ impl<'a, Resp: Serialize + Send + 'static> Rest<'a, Resp> {
         {
             return Poll::Ready((passed, back.outcome));
         }
-        let expires = self.expires.as_mut().poll(context);
+        let expires = self.expires.get_or_insert_with(|| call.expires()).as_mut().poll(context);
         expires.map(|passed| (passed, Err(RpcError::DeadlineExceeded)))
     }
 }

@@ -15,7 +15,7 @@ use tarpc::ServerError;
 use super::handling::Ended;
 use crate::capture;
 use crate::control::{Control, Origin, Present, as_control};
-use crate::envelope::{ResponseMeta, TracedResponse};
+use crate::envelope::{ResponseMeta, Says, TracedResponse};
 use crate::methods::Method;
 use crate::process::Process;
 use crate::seats::Guest;
@@ -77,7 +77,11 @@ impl Call {
         let (control, satellite) = (&self.0, self.satellite());
         let alarm = control.alarm();
         if !alarm.is_set() {
-            satellite.set(alarm, control.due() + control.delay());
+            match satellite.is_replay() {
+                // There deadlines pass, and calls are given up, when they were.
+                true => satellite.set_in_replay(alarm),
+                false => satellite.set(alarm, control.due() + control.delay()),
+            }
         }
         alarm.poll_rang(context)
     }
@@ -121,7 +125,7 @@ impl Call {
         let control = Guest::clone(&self.0);
         Box::pin(async move {
             let (satellite, control) = (control.satellite(), &*control);
-            let timer = control.timer(control.due(), Gate::Deadline);
+            let timer = control.timer(control.due_or_later(), Gate::Deadline);
             let mut deadline = satellite.arm_with(timer, control.alarm());
             let expires =
                 || EventKind::DeadlineExpired { call: call_id(control), end: Side::Callee };
@@ -155,16 +159,16 @@ impl Call {
     ) -> TracedResponse<T> {
         let (control, satellite) = (&self.0, self.satellite());
         let (is_free, is_introduced) = (control.is_free(), control.was_introduced());
-        // Who answers is of interest only with the rest.
-        let is_short = !is_free && !is_introduced && sent == EventNumber::default();
+        let is_short = !is_free && !is_introduced;
+        let says = is_short.then(|| Says::of(delay, sent)).flatten();
         let meta = || {
             let name = is_introduced.then(|| satellite.name());
             ResponseMeta { delay, is_free, from: satellite.process(), sent, name }
         };
-        match outcome {
-            Ok(response) if is_short => TracedResponse::timed(response, delay),
-            Ok(response) => TracedResponse::said(meta(), response),
-            Err(error) => TracedResponse::Failed(Box::new((meta(), error))),
+        match (outcome, says) {
+            (Ok(response), Some(says)) => TracedResponse::short(response, says),
+            (Ok(response), None) => TracedResponse::said(meta(), response),
+            (Err(error), _) => TracedResponse::Failed(Box::new((meta(), error))),
         }
     }
 }

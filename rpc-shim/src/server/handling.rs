@@ -49,8 +49,8 @@ pin_project! {
 /// A response that cannot leave at once, or a handler that may be ended otherwise.
 struct Rest<T> {
     leaving: Option<Leaving<T>>,
-    /// What ends it if that comes first, its deadline above all.
-    otherwise: BoxFuture<'static, Ended>,
+    /// What ends it if that comes first, its deadline above all. None until it must wait.
+    otherwise: Option<BoxFuture<'static, Ended>>,
     /// Its deadline has passed: the handler does not go on, and nothing of it leaves.
     is_too_late: bool,
 }
@@ -78,17 +78,10 @@ impl<T: Serialize + 'static, F: Future<Output = Outcome<T>>> Handling<T, F> {
         Self { call: None, handler: Some(handler), rest: None }
     }
 
-    /// Of a call that has come in at once.
+    /// Of a call that has come in.
     #[inline]
-    pub(super) fn at_once(call: Call, handler: F) -> Self {
-        Self { call: Some(call), handler: Some(handler), rest: None }
-    }
-
-    /// Of a call that has come in when it might.
     pub(super) fn of(call: Call, handler: F) -> Self {
-        // In a replay deadlines pass, and calls are given up, when they were.
-        let rest = call.satellite().is_replay().then(|| Rest::of(&call));
-        Self { call: Some(call), handler: Some(handler), rest }
+        Self { call: Some(call), handler: Some(handler), rest: None }
     }
 }
 
@@ -107,13 +100,13 @@ impl<T: Serialize + 'static, F: Future<Output = Outcome<T>>> Future for Handling
                 match call.as_control(|| handler.as_mut().poll(context)) {
                     Poll::Ready(outcome) => match call.leaves_at_once() {
                         Some(sent) => break 'ended (outcome, call.delay(), sent),
-                        None => this.rest.insert(Rest::of(call)).leave(call, outcome),
+                        None => this.rest.insert(Rest::new()).leave(call, outcome),
                     },
                     // Many handlers do not come here: for them no alarm has to be set.
                     Poll::Pending => ready!(call.poll_alarm(context)),
                 }
             }
-            let rest = this.rest.get_or_insert_with(|| Rest::of(call));
+            let rest = this.rest.get_or_insert_with(Rest::new);
             ready!(rest.poll(call, handler, context))
         };
         let response = call.answer(outcome, delay, sent);
@@ -125,9 +118,8 @@ impl<T: Serialize + 'static, F: Future<Output = Outcome<T>>> Future for Handling
 
 impl<T: Serialize + 'static> Rest<T> {
     #[cold]
-    fn of(call: &Call) -> Box<Self> {
-        let otherwise = call.expires();
-        Box::new(Self { leaving: None, otherwise, is_too_late: false })
+    fn new() -> Box<Self> {
+        Box::new(Self { leaving: None, otherwise: None, is_too_late: false })
     }
 
     #[cold]
@@ -158,13 +150,14 @@ impl<T: Serialize + 'static> Rest<T> {
             return Poll::Ready((leaving.outcome, passed.delay, sent));
         }
         loop {
-            let (why, text, delay, sent) = match ready!(self.otherwise.as_mut().poll(context)) {
+            let otherwise = self.otherwise.get_or_insert_with(|| call.expires());
+            let (why, text, delay, sent) = match ready!(otherwise.as_mut().poll(context)) {
                 Ended::Expired(delay) => {
                     // Both responses would be the same event of a recording: so the handler's
                     // must have gone when the other one comes.
                     self.leaving = None;
                     self.is_too_late = true;
-                    self.otherwise = call.says_so(delay);
+                    self.otherwise = Some(call.says_so(delay));
                     continue;
                 }
                 Ended::SaidSo(delay, sent) => (io::ErrorKind::TimedOut, DEADLINE, delay, sent),

@@ -22,9 +22,9 @@ pub(super) const BINCODE: Decoder = Decoder::new(
 )
 .worst(|| {
     // Bytes without end, claimed and real; the same of the processes of a stack among them.
-    let claim = [&[254, 9, 253][..], &u64::MAX.to_le_bytes()].concat();
-    let real = [&[254, 9, 252][..], &(8u32 << 20).to_le_bytes(), &vec![1; 8 << 20]].concat();
-    let stack = [&[254, 9, 252][..], &(8u32 << 20).to_le_bytes(), &vec![255; 8 << 20]].concat();
+    let claim = [&[254, 10, 253][..], &u64::MAX.to_le_bytes()].concat();
+    let real = [&[254, 10, 252][..], &(8u32 << 20).to_le_bytes(), &vec![1; 8 << 20]].concat();
+    let stack = [&[254, 10, 252][..], &(8u32 << 20).to_le_bytes(), &vec![255; 8 << 20]].concat();
     vec![claim, real, stack]
 });
 
@@ -62,6 +62,8 @@ const REQUESTS: &[&str] = &[
 
 const RESPONSES: &[&str] = &[
     r#"{"ddbx":null,"body":{"message":{"Ok":["tea","milk"]}}}"#,
+    r#"{"ddbx":null,"body":{"short":{"body":{"Ok":["tea"]},"says":{"delay":5000000}}}}"#,
+    r#"{"ddbx":null,"body":{"short":{"body":{"Err":4},"says":{"sent":18}}}}"#,
     r#"{"ddbx":{"delay":5000000,"is_free":false,"from":7,"sent":18,"name":null},"body":{"message":{"Err":4}}}"#,
     r#"{"ddbx":{"delay":0,"is_free":true,"from":1,"sent":2,"name":"inventory"},"body":{"failure":{"kind":13,"detail":"too many"}}}"#,
 ];
