@@ -5,18 +5,21 @@
 //! arguments, and numbered only among its likes; given names win.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ddbx_protocol::{CallPath, ControlId, MethodName, PointLabel, ProcessIndex, ProcessName};
 use ddbx_recording::{Beginning, Who};
-use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 
 use crate::homes;
 use crate::methods::{self, Method};
+
+mod roots;
+
+pub(crate) use roots::Roots;
 
 /// How many different beginnings are counted. After that counting starts anew.
 const ROOTS_MAX: usize = 64 * 1024;
@@ -124,7 +127,7 @@ impl Name {
     }
 
     /// The same in a note, for which no name is made.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn who(&self, home: ProcessIndex, method: &'static Method) -> Who {
         match self {
             Self::Known(id) => Who::Named(id.clone()),
@@ -151,39 +154,7 @@ impl From<ControlId> for Name {
     }
 }
 
-/// How many controls have begun in a process, by what they began with.
-#[derive(Default)]
-pub(crate) struct Roots {
-    calls: HashMap<(usize, u64), u32, RandomState>,
-    /// How many those are in all.
-    counted: u64,
-    named: BTreeMap<String, u32>,
-}
-
-impl Roots {
-    /// One that begins with a call.
-    pub(crate) fn of_call(&mut self, method: &Method, hash: u64) -> u32 {
-        if self.calls.len() >= ROOTS_MAX {
-            self.calls.clear();
-        }
-        self.counted += 1;
-        let nth = self.calls.entry((method.nth, hash)).or_default();
-        *nth = nth.wrapping_add(1);
-        *nth
-    }
-
-    /// How many have begun with calls.
-    pub(crate) fn counted(&self) -> u64 {
-        self.counted
-    }
-
-    /// One that was given a name.
-    pub(crate) fn named(&mut self, process: &ProcessName, name: &str) -> ControlId {
-        control(&format!("{process}/{}", numbered(name, &mut self.named)))
-    }
-}
-
-/// The same, where nobody compares the names with those of another run: all that it takes
+/// Counts controls that begin with calls, where nobody compares the names with those of another run: all that it takes
 /// is to count. Now and then it counts two different beginnings as likes.
 pub(crate) struct Likes(Box<[AtomicU32]>);
 

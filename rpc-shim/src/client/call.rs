@@ -372,7 +372,7 @@ impl Who<'_> {
     }
 
     /// Which of the calls of its control it is.
-    #[inline]
+    #[inline(always)]
     fn path(&self) -> CallPath {
         match &self.control {
             Some(_) => self.own().path.clone(),
@@ -394,14 +394,14 @@ impl Who<'_> {
     }
 
     /// The same in short.
-    #[inline]
+    #[inline(always)]
     fn note_of_departure(&self) -> Note {
         let Own { method, content, .. } = self.own();
         self.note(Happens::CallSent { method: &method.name, content: *content })
     }
 
     /// The name of a control that begins with this call.
-    #[inline]
+    #[inline(always)]
     fn name(&self) -> Name {
         let Own { brief: Brief { hash, nth, .. }, name, .. } = self.own();
         let root = || Name::Root { hash: *hash, nth: *nth, began: None };
@@ -409,7 +409,7 @@ impl Who<'_> {
     }
 
     /// What happens to it.
-    #[inline]
+    #[inline(always)]
     fn note(&self, what: Happens) -> Note {
         let control = match &self.control {
             Some(control) => control.who(),

@@ -82,7 +82,7 @@ impl<'a> Origin<'a> {
     }
 
     /// The same in a note.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn who(self, process: &Process, method: &'static Method) -> Who {
         let here = || process.satellite().expect(HAS_SATELLITE).process();
         let (name, home) = self.name();
@@ -90,7 +90,7 @@ impl<'a> Origin<'a> {
     }
 
     /// Its name, and where it began if that was elsewhere.
-    #[inline]
+    #[inline(always)]
     fn name(self) -> (Cow<'a, Name>, Option<ProcessIndex>) {
         match self {
             Self::Called(meta) => (meta.control(), meta.home()),
@@ -99,7 +99,7 @@ impl<'a> Origin<'a> {
     }
 
     /// Which call of the control it is.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn call(self) -> Option<CallPath> {
         match self {
             Self::Called(meta) => Some(meta.path()),
@@ -114,7 +114,7 @@ impl<'a> Origin<'a> {
     }
 
     /// The same in a note.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sent_as(self) -> SentAs {
         let Self::Called(meta) = self else { return SentAs::default() };
         let sent = |process| SentAs { process, number: meta.brief.sent };

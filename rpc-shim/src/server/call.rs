@@ -202,7 +202,7 @@ fn returns(control: &Control) -> EventKind {
 }
 
 /// The same in short.
-#[inline]
+#[inline(always)]
 fn note_of_return(control: &Control) -> Note {
     let path = control.call().expect(CALLED);
     Note { control: control.who(), path, what: Happens::ReturnSent }
@@ -225,7 +225,7 @@ pub(super) fn arrives(
 }
 
 /// The same in short.
-#[inline]
+#[inline(always)]
 pub(super) fn note_of_arrival(
     origin: Origin<'_>,
     process: &Process,
