@@ -168,7 +168,7 @@ async fn replay(
         before_teardown: async {},
     };
     let (outlast, exited) = watch::channel(BTreeSet::new());
-    let options = Options { outlast: Some(outlast), ..args.in_session.options() };
+    let options = Options { outlast: Some(outlast), is_batch: true, ..args.in_session.options() };
     let shows_progress = std::io::stderr().is_terminal() && !headless;
     let mut following = Following::new(args, recording, config, last_words.path(), shows_progress);
     let sinks = if args.json { Sinks::stderr(*headless) } else { Sinks::stdio(*headless) };

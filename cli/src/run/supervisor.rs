@@ -16,9 +16,11 @@ use super::RunError;
 use super::alarm::Alarm;
 use super::config::{Config, Process, Ready};
 use super::output::{Printer, Sinks};
+use batch::as_batch;
 use child::{ChildNumber, Event, Watch};
 use group::Group;
 
+mod batch;
 mod child;
 mod group;
 
@@ -48,12 +50,15 @@ pub struct Options {
     /// Who is told of those that have exited, and says when it is over: otherwise it is when
     /// all have.
     pub outlast: Option<watch::Sender<BTreeSet<ProcessName>>>,
+    /// Whether it does not matter which of the programs' threads runs when.
+    pub is_batch: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (grace, ready_timeout) = (Duration::from_secs(3), Duration::from_secs(60));
-        Self { headless: false, grace, ready_timeout, alarm: None, outlast: None }
+        let (alarm, outlast) = (None, None);
+        Self { headless: false, grace, ready_timeout, alarm, outlast, is_batch: false }
     }
 }
 
@@ -247,8 +252,10 @@ impl<'a, A: Fn(&str) -> bool> Supervisor<'a, A> {
 
     fn start(&mut self, process: &'a Process, replica: usize) -> Result<(), RunError> {
         let name = &process.replicas[replica];
-        let (child, group) = child::start(process, replica, self.environment)
-            .map_err(|error| RunError::cannot_start(process, name, error))?;
+        let start = || child::start(process, replica, self.environment);
+        let started = if self.options.is_batch { as_batch(start) } else { start() };
+        let (child, group) =
+            started.map_err(|error| RunError::cannot_start(process, name, error))?;
         let number = ChildNumber(self.children.len());
         let mut names = self.config.processes.iter().flat_map(|process| &process.replicas);
         let speaker = names.position(|other| other == name).unwrap_or_default();
