@@ -136,7 +136,7 @@ fn happens(satellite: &Handle, event: EventKind) {
 
 fn is_noted(satellite: &Handle, note: Note) {
     let open = satellite.open_at(Groups(0));
-    open.and_then(|open| satellite.pass_open(open, || satellite.now(), || note));
+    open.and_then(|open| satellite.pass_open(open, || satellite.now(), || note.into()));
 }
 
 /// The same as [`in_full`], as calls are noted that nothing stands in the way of.

@@ -67,7 +67,7 @@ pub use manifest::{Keep, ManifestError, ProcessManifest, Program, SessionManifes
 #[doc(hidden)]
 pub use manifest::{decode_manifest, encode_manifest};
 pub use merged::{Departure, Merged, MergedEntry, Step, merged};
-pub use note::{Beginning, Happens, Note, Noted, SentAs, Who};
+pub use note::{Beginning, Happens, Note, Noted, SentAs, ToNote, Who};
 pub use queue::Queue;
 pub use reader::{
     Damage, Log, LogReader, OpenError, Position, ReadError, Recorded, Recording, SegmentReader,

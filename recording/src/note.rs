@@ -23,6 +23,40 @@ pub struct Note {
     pub what: Happens,
 }
 
+/// What there is to note.
+#[derive(Clone, Debug)]
+pub enum ToNote {
+    /// Something happens to a call that a control makes where it began, with a call from outside:
+    /// nearly always. Of this nothing has to be made, moved about or dropped.
+    Usual {
+        /// With what the control began.
+        beginning: Beginning,
+        /// Which of its calls.
+        nth: u32,
+        /// What happens to it.
+        what: Happens,
+    },
+    /// Anything.
+    Any(Note),
+}
+
+impl From<Note> for ToNote {
+    fn from(note: Note) -> Self {
+        Self::Any(note)
+    }
+}
+
+impl From<ToNote> for Note {
+    fn from(note: ToNote) -> Self {
+        match note {
+            ToNote::Usual { beginning, nth, what } => {
+                Self { control: Who::Begun(beginning), path: CallPath::root(nth), what }
+            }
+            ToNote::Any(note) => note,
+        }
+    }
+}
+
 /// Whose call it is.
 #[derive(Clone, Debug)]
 pub enum Who {

@@ -17,7 +17,7 @@ use ddbx_protocol::{
 };
 
 use crate::entry::{Entry, Moment, Payload};
-use crate::note::{Beginning, Happens, Note, Noted, SentAs, Who};
+use crate::note::{Beginning, Happens, Noted, SentAs, ToNote, Who};
 
 /// How many entries a queue holds unless told otherwise: those of more than a million a
 /// second for a tenth of a second, should whoever empties it be late.
@@ -110,12 +110,16 @@ enum What {
 impl Usual {
     /// A note, if it is one.
     #[inline]
-    fn of(at: RealTime, delay: Delay, note: &Note) -> Option<Self> {
-        let (Who::Begun(beginning), &[nth]) = (&note.control, note.path.numbers()) else {
-            return None;
+    fn of(at: RealTime, delay: Delay, note: &ToNote) -> Option<Self> {
+        let (beginning, nth, what) = match note {
+            ToNote::Usual { beginning, nth, what } => (beginning, *nth, what),
+            ToNote::Any(note) => match (&note.control, note.path.numbers()) {
+                (Who::Begun(beginning), &[nth]) => (beginning, nth, &note.what),
+                _ => return None,
+            },
         };
         let Beginning { home, method, hash, nth: nth_beginning } = *beginning;
-        let (called, sent_as, what) = match note.what {
+        let (called, sent_as, what) = match *what {
             Happens::CallSent { method, content } => {
                 let number = EventNumber(content.into());
                 (method, SentAs { number, ..SentAs::default() }, What::CallSent)
@@ -188,7 +192,7 @@ impl Queue {
         &self,
         at: RealTime,
         delay: Delay,
-        note: impl FnOnce() -> Note,
+        note: impl FnOnce() -> ToNote,
     ) -> Option<EventNumber> {
         // Not while it is locked: this may wait for somebody.
         let note = note();
@@ -204,7 +208,7 @@ impl Queue {
                 Some(usual) => taken.lines.push(Line::Usual(usual)),
                 None => {
                     taken.lines.push(Line::Note);
-                    taken.notes.push(Noted { number, at, delay, note });
+                    taken.notes.push(Noted { number, at, delay, note: note.into() });
                 }
             }
         }
@@ -293,7 +297,7 @@ mod tests {
 
     use super::*;
     use crate::entry::{Gap, Why};
-    use crate::note::{Happens, Who};
+    use crate::note::{Happens, Note, Who};
 
     static BUY: LazyLock<MethodName> = LazyLock::new(|| MethodName::new("Shop.buy").unwrap());
     static ASK: LazyLock<MethodName> = LazyLock::new(|| MethodName::new("Shop.ask").unwrap());
@@ -330,11 +334,11 @@ mod tests {
     /// A note, as nearly all are, or another one.
     fn note_in_time(queue: &Queue, control: Option<&ControlId>) -> Option<EventNumber> {
         let home = ProcessIndex(1);
-        let begun = || Who::Begun(Beginning { home, method: &BUY, hash: 7, nth: 3 });
-        queue.note_in_time(RealTime::default(), Delay::ZERO, || Note {
-            control: control.cloned().map_or_else(begun, Who::Named),
-            path: CallPath::root(1),
-            what: Happens::ReturnSent,
+        let beginning = Beginning { home, method: &BUY, hash: 7, nth: 3 };
+        let what = Happens::ReturnSent;
+        queue.note_in_time(RealTime::default(), Delay::ZERO, || match control.cloned() {
+            None => ToNote::Usual { beginning, nth: 1, what },
+            Some(name) => Note { control: Who::Named(name), path: CallPath::root(1), what }.into(),
         })
     }
 
@@ -358,11 +362,12 @@ mod tests {
                 hash: u64::MAX,
                 nth: u32::MAX,
             };
-            let root =
-                |nth| Note { control: Who::Begun(beginning), path: CallPath::root(nth), what };
+            let root = |nth| ToNote::Usual { beginning, nth, what };
             let usual = Usual::of(at, delay, &root(65_535));
             assert_eq!(usual.is_some(), is_usual, "{what:?}");
             assert!(Usual::of(at, delay, &root(65_536)).is_none());
+            let any = ToNote::Any(root(65_535).into());
+            assert_eq!(format!("{:?}", Usual::of(at, delay, &any)), format!("{usual:?}"));
             if let Some(usual) = usual {
                 assert_eq!((usual.at, usual.delay, usual.nth()), (at, delay, 65_535));
                 assert_eq!(format!("{:?}", usual.beginning()), format!("{beginning:?}"));

@@ -13,7 +13,7 @@ use ddbx_protocol::session::LEASE;
 use ddbx_protocol::{
     Delay, EventKind, EventNumber, ProcessIndex, ProcessName, RealTime, RecordedSoFar,
 };
-use ddbx_recording::{Entry, Files, LogWriter, Note, Options, Payload, Queue};
+use ddbx_recording::{Entry, Files, LogWriter, Options, Payload, Queue, ToNote};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -109,7 +109,7 @@ impl Recorder {
         &self,
         at: RealTime,
         delay: Delay,
-        note: impl FnOnce() -> Note,
+        note: impl FnOnce() -> ToNote,
     ) -> Option<EventNumber> {
         self.0.queue.note_in_time(at, delay, note)
     }

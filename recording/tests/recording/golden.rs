@@ -167,7 +167,8 @@ fn write_notes(directory: &Path, process: &ProcessName) {
     queue.meet(there, self::process("elsewhere"));
     let now = RealTime::from_nanos(5_000_000_000);
     for (control, what) in notes {
-        queue.note_in_time(now, Delay::ZERO, || Note { control, path: CallPath::root(1), what });
+        let note = Note { control, path: CallPath::root(1), what };
+        queue.note_in_time(now, Delay::ZERO, || note.into());
     }
     let name = |of: ProcessIndex| self::process(if of == here { "stock" } else { "elsewhere" });
     queue.note(now, Delay::ZERO, EventKind::Ended { control: own.id(name) });

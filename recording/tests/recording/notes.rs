@@ -132,7 +132,7 @@ fn written(all: &[(Comes, bool)]) -> Vec<u8> {
         at += i64::from(!matches!(comes, Comes::Met(..)));
         let (now, delay) = (RealTime::from_nanos(at), Delay::ZERO);
         match comes {
-            Comes::Note(note) => _ = queue.note_in_time(now, delay, || note.clone()),
+            Comes::Note(note) => _ = queue.note_in_time(now, delay, || note.clone().into()),
             Comes::Full(kind) => _ = queue.note(now, delay, kind.clone()),
             Comes::Met(process, name) => queue.meet(*process, name.clone()),
         }

@@ -9,7 +9,7 @@ use ddbx_protocol::{
     CallId, CallPath, ControlId, Delay, End, EventKind, EventNumber, Gate, RealTime, RpcEvent,
     Stack, VirtualTime,
 };
-use ddbx_recording::{Happens, Note, SentAs};
+use ddbx_recording::{Beginning, Happens, Note, SentAs, ToNote};
 use ddbx_satellite::driver::{Alarm, Captured, Handle, Passed, Somebody, TimerOf, Visit};
 use ddbx_satellite::shelf::{self, Kept, Shelves};
 use futures::future::BoxFuture;
@@ -395,13 +395,12 @@ impl Who<'_> {
 
     /// The same in short.
     #[inline(always)]
-    fn note_of_departure(&self) -> Note {
+    fn note_of_departure(&self) -> ToNote {
         let Own { method, content, .. } = self.own();
         self.note(Happens::CallSent { method: &method.name, content: *content })
     }
 
     /// The name of a control that begins with this call.
-    #[inline(always)]
     fn name(&self) -> Name {
         let Own { brief: Brief { hash, nth, .. }, name, .. } = self.own();
         let root = || Name::Root { hash: *hash, nth: *nth, began: None };
@@ -410,13 +409,19 @@ impl Who<'_> {
 
     /// What happens to it.
     #[inline(always)]
-    fn note(&self, what: Happens) -> Note {
-        let control = match &self.control {
-            Some(control) => control.who(),
+    fn note(&self, what: Happens) -> ToNote {
+        let Own { brief: Brief { hash, nth, .. }, method, name, .. } = self.own();
+        let control = match (&self.control, name) {
             // It began here, with this call.
-            None => self.name().who(self.satellite.process(), self.own().method),
+            (None, None) => {
+                let (home, method) = (self.satellite.process(), &method.name);
+                let beginning = Beginning { home, method, hash: *hash, nth: *nth };
+                return ToNote::Usual { beginning, nth: FIRST, what };
+            }
+            (None, Some(name)) => ddbx_recording::Who::Named(name.clone()),
+            (Some(control), _) => control.who(),
         };
-        Note { control, path: self.path(), what }
+        ToNote::Any(Note { control, path: self.path(), what })
     }
 
     /// It comes back to its caller.

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use ddbx_protocol::{CallPath, ControlId, Delay, EventId, ProcessIndex};
-use ddbx_recording::{SentAs, Who};
+use ddbx_recording::{Beginning, Happens, Note, SentAs, ToNote, Who};
 
 use super::HAS_SATELLITE;
 use crate::deadlines::{Came, DEADLINE_DEFAULT};
-use crate::envelope::RequestMeta;
+use crate::envelope::{Brief, FIRST, RequestMeta};
 use crate::methods::Method;
 use crate::naming::Name;
 use crate::process::Process;
@@ -87,6 +87,20 @@ impl<'a> Origin<'a> {
         let here = || process.satellite().expect(HAS_SATELLITE).process();
         let (name, home) = self.name();
         name.who(home.unwrap_or_else(here), method)
+    }
+
+    /// What happens to the call that brought it here.
+    #[inline(always)]
+    pub(crate) fn note(self, process: &Process, method: &'static Method, what: Happens) -> ToNote {
+        if let Self::Called(meta) = self
+            && meta.more().is_none()
+        {
+            let Brief { caller: home, hash, nth, .. } = meta.brief;
+            let beginning = Beginning { home, method: &method.name, hash, nth };
+            return ToNote::Usual { beginning, nth: FIRST, what };
+        }
+        let path = self.call().expect("a call brought it here");
+        ToNote::Any(Note { control: self.who(process, method), path, what })
     }
 
     /// Its name, and where it began if that was elsewhere.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use ddbx_protocol::{
     CallId, ControlId, Delay, End as Side, EventKind, EventNumber, Gate, RpcEvent,
 };
-use ddbx_recording::{Happens, Note};
+use ddbx_recording::{Happens, ToNote};
 use ddbx_satellite::driver::{Captured, Handle, Passed, Visit};
 use futures::future::{BoxFuture, Either};
 use serde::Serialize;
@@ -203,9 +203,8 @@ fn returns(control: &Control) -> EventKind {
 
 /// The same in short.
 #[inline(always)]
-fn note_of_return(control: &Control) -> Note {
-    let path = control.call().expect(CALLED);
-    Note { control: control.who(), path, what: Happens::ReturnSent }
+fn note_of_return(control: &Control) -> ToNote {
+    control.origin().note(control.process(), method(control), Happens::ReturnSent)
 }
 
 fn cancelled(control: &Control) -> EventKind {
@@ -230,8 +229,7 @@ pub(super) fn note_of_arrival(
     origin: Origin<'_>,
     process: &Process,
     method: &'static Method,
-) -> Note {
-    let path = origin.call().expect(CALLED);
+) -> ToNote {
     let what = Happens::CallArrived { method: &method.name, sent_as: origin.sent_as() };
-    Note { control: origin.who(process, method), path, what }
+    origin.note(process, method, what)
 }

@@ -11,7 +11,7 @@ use ddbx_protocol::{
     BreakpointId, Condition, ControlId, Delay, EventKind, EventNumber, Gate, RealTime, Stack,
     VirtualTime,
 };
-use ddbx_recording::Note;
+use ddbx_recording::ToNote;
 use futures::future::{BoxFuture, Either};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -52,7 +52,6 @@ pub struct Visit<'a> {
 pub struct Open {
     /// The delay.
     pub delay: Delay,
-    /// Whether they are recorded.
     /// Whether they are recorded, which is all.
     pub is_noted: bool,
 }
@@ -114,7 +113,7 @@ impl Handle {
         &self,
         open: Open,
         at: impl FnOnce() -> RealTime,
-        event: impl FnOnce() -> Note,
+        event: impl FnOnce() -> ToNote,
     ) -> Option<EventNumber> {
         match open.is_noted {
             false => Some(EventNumber::default()),
@@ -128,7 +127,7 @@ impl Handle {
         &self,
         delay: Delay,
         at: impl FnOnce() -> RealTime,
-        event: impl FnOnce() -> Note,
+        event: impl FnOnce() -> ToNote,
     ) -> Option<EventNumber> {
         self.recorder()?.note_in_time(at(), delay, event)
     }
