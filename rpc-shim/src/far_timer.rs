@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::future::Future as _;
+use std::panic;
 use std::pin::Pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -25,15 +26,32 @@ thread_local! {
     static FIRST: RefCell<Option<Pin<Box<dyn Future<Output = ()>>>>> = const { RefCell::new(None) };
 }
 
-/// From now on there is one in the runtime of this thread. To be called by whoever sets timers
-/// there anyway: not every runtime has them.
+/// From now on there is one in the runtime of this thread. To be called where tarpc sets timers:
+/// not every runtime has them.
 pub(crate) fn is_there() {
     if Handle::try_current().is_err() {
         return;
     }
-    let mut first = Box::pin(unconstrained(sleep(FAR_AWAY - EARLIER)));
-    // It is set when it is first looked at, and nobody waits for it.
-    let _ = first.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    let before = FIRST.try_with(|place| place.replace(Some(first)));
-    drop(before);
+    // A transport may do elsewhere what others do there. Then it goes on without.
+    let set = panic::catch_unwind(|| {
+        let mut first = Box::pin(unconstrained(sleep(FAR_AWAY - EARLIER)));
+        // It is set when it is first looked at, and nobody waits for it.
+        let _ = first.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        first
+    });
+    if let Ok(first) = set {
+        let before = FIRST.try_with(|place| place.replace(Some(first)));
+        drop(before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    #[test]
+    fn a_runtime_without_timers_goes_on_without_one() {
+        super::is_there();
+        Builder::new_current_thread().build().unwrap().block_on(async { super::is_there() });
+    }
 }
