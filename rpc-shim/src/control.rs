@@ -175,7 +175,6 @@ impl Control {
     }
 
     /// The same in a note.
-    #[inline(always)]
     pub(crate) fn who(&self) -> Who {
         self.origin().who(self.process(), self.began_with())
     }
@@ -206,7 +205,6 @@ impl Control {
     }
 
     /// Which call of its control brought it here.
-    #[inline(always)]
     pub(crate) fn call(&self) -> Option<CallPath> {
         self.origin().call()
     }

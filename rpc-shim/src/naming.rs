@@ -127,7 +127,6 @@ impl Name {
     }
 
     /// The same in a note, for which no name is made.
-    #[inline(always)]
     pub(crate) fn who(&self, home: ProcessIndex, method: &'static Method) -> Who {
         match self {
             Self::Known(id) => Who::Named(id.clone()),
@@ -154,8 +153,8 @@ impl From<ControlId> for Name {
     }
 }
 
-/// Counts controls that begin with calls, where nobody compares the names with those of another run: all that it takes
-/// is to count. Now and then it counts two different beginnings as likes.
+/// Does the same as [`Roots`] where nobody compares the names with those of another run: all that
+/// it takes is to count. Now and then it counts two different beginnings as likes.
 pub(crate) struct Likes(Box<[AtomicU32]>);
 
 impl Default for Likes {

@@ -372,7 +372,7 @@ impl Who<'_> {
     }
 
     /// Which of the calls of its control it is.
-    #[inline(always)]
+    #[inline]
     fn path(&self) -> CallPath {
         match &self.control {
             Some(_) => self.own().path.clone(),

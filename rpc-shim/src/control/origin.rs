@@ -82,7 +82,6 @@ impl<'a> Origin<'a> {
     }
 
     /// The same in a note.
-    #[inline(always)]
     pub(crate) fn who(self, process: &Process, method: &'static Method) -> Who {
         let here = || process.satellite().expect(HAS_SATELLITE).process();
         let (name, home) = self.name();
@@ -104,7 +103,6 @@ impl<'a> Origin<'a> {
     }
 
     /// Its name, and where it began if that was elsewhere.
-    #[inline(always)]
     fn name(self) -> (Cow<'a, Name>, Option<ProcessIndex>) {
         match self {
             Self::Called(meta) => (meta.control(), meta.home()),
@@ -113,7 +111,6 @@ impl<'a> Origin<'a> {
     }
 
     /// Which call of the control it is.
-    #[inline(always)]
     pub(crate) fn call(self) -> Option<CallPath> {
         match self {
             Self::Called(meta) => Some(meta.path()),
@@ -128,7 +125,7 @@ impl<'a> Origin<'a> {
     }
 
     /// The same in a note.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn sent_as(self) -> SentAs {
         let Self::Called(meta) = self else { return SentAs::default() };
         let sent = |process| SentAs { process, number: meta.brief.sent };

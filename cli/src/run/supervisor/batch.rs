@@ -42,7 +42,8 @@ fn has_policy(policy: libc::c_int) -> bool {
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::process::Command;
 
